@@ -2,7 +2,6 @@
 
 import contextlib
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -27,57 +26,26 @@ def run(
     once: Annotated[bool, typer.Option("--once", help="process the available records and end")] = False,  # noqa: FBT002 - an option of the command line
     mode: Annotated[Mode | None, typer.Option(help="another output mode")] = None,
     console: Annotated[bool, typer.Option("--console", help="print the rows of each batch, by window, instead of writing them")] = False,  # noqa: FBT002
-    batch: Annotated[bool, typer.Option("--batch", help="read a fixed range of offsets as a batch, print its rows, keep nothing")] = False,  # noqa: FBT002
-    ending_offsets: Annotated[
-        str,
-        typer.Option(help="where --batch ends: latest, or JSON of topic, partition and offset; it starts at STREAMGAUGE_STARTING_OFFSETS"),
-    ] = "latest",
-    topic_pattern: Annotated[str | None, typer.Option(help="read all topics that match this regular expression")] = None,
-    partition: Annotated[list[int] | None, typer.Option(help="read this partition alone; repeat it for more", show_default=False)] = None,
 ) -> None:
     """Run queries continuously, or --once over the records that are there."""
     from contract.kafka.errors import raise_if_access_denied
     from pipeline.catalog import chosen, create_own_topics
-    from pipeline.running.run import batch_rows
     from pipeline.running.runner import Runner
-    from pipeline.sinks.console import print_rows
-    from pipeline.spark.session import running_session
 
     named = query or []
-    for is_wrong, msg in (
-        (
-            (mode or topic_pattern or partition or console or batch) and not named,
-            "--mode, --console, --batch, --topic-pattern and --partition require the names of queries: streamgauge run nest-camera-stats --mode complete",
-        ),
-        (
-            batch and (mode or once or console),
-            "--batch reads a fixed range once, prints it, and has no output mode; leave --mode, --once and --console out",
-        ),
-        (ending_offsets != "latest" and not batch, "--ending-offsets is for --batch; a stream has no end"),
-        (topic_pattern and partition, "--partition is for the partitions of one topic; leave out --topic-pattern, or --partition"),
-    ):
-        if is_wrong:
-            raise StreamgaugeError(msg)
+    if (mode or console) and not named:
+        msg = "--mode and --console require the names of queries: streamgauge run nest-camera-stats --mode complete"
+        raise StreamgaugeError(msg)
     settings = Settings.from_environment()
     to_run = chosen(named, settings)
     if mode is not None:
         to_run = [one.in_mode(mode) if one.name in named else one for one in to_run]
-    if topic_pattern or partition:
-        to_run = [replace(one, source=one.source.part(topic_pattern, partition or [])) for one in to_run]
-    if console or batch:
-        to_run = [one for one in to_run if one.name in named]
     if console:
-        to_run = [one.on_console() for one in to_run]
+        to_run = [one.on_console() for one in to_run if one.name in named]
     _continue_for(to_run, settings)
     raise_if_access_denied(settings.kafka)
-    if not (console or batch):
+    if not console:
         create_own_topics(to_run, settings)
-    if batch:
-        end_at_once(fails=True)
-        with running_session(settings) as spark:
-            for one in to_run:
-                print_rows(f"{one.name}, as a batch", batch_rows(one, spark, settings, ending_offsets))
-        return
     in_real_time = not once and any(one.real_time for one in to_run)
     with _session(settings, once=once, in_real_time=in_real_time) as (spark, stop):
         # The dead letters of a named query may be written by another process.

@@ -1,4 +1,4 @@
-"""Starts, follows and stops a query on Spark; or evaluates it as a batch, with the same decode and transform."""
+"""Starts, follows and stops a query on Spark."""
 
 import contextlib
 import json
@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from contract.checkpoints.contents import Checkpoint, Partition, batch_of, nested, offsets_of
@@ -25,8 +25,8 @@ from pipeline.monitoring.progress import ProgressToKafka
 from pipeline.query import Query, sources_of_partitions, start_stream
 from pipeline.sinks.sink import out_of_step
 from pipeline.sinks.topics import CompactedTopic
-from pipeline.sources.kafka import KafkaTopic, check_timestamps
-from pipeline.spark.errors import SparkFailure, first_line
+from pipeline.sources.kafka import KafkaTopic, check_timestamps, records_from
+from pipeline.spark.errors import SparkFailure
 from pipeline.spark.session import is_alive
 
 
@@ -48,16 +48,6 @@ class SchemaAwaited(StreamgaugeError):  # noqa: N818
 
     def __init__(self, query: Query, subject: str) -> None:
         super().__init__(f"topic {query.source.name} is empty, and the schema registry has no schema of subject {subject}")
-
-
-class BatchFailed(StreamgaugeError):  # noqa: N818
-    """Spark cannot evaluate a query on the batch."""
-
-    def __init__(self, starts: str, ends: str, reason: str) -> None:
-        super().__init__(
-            f"the batch from {starts} to {ends} failed: {reason}; offsets are JSON as Spark takes it, for every partition: "
-            '{"nest-logs": {"0": 100, "1": -1, "2": -1}}, where -1 is the end and -2 the beginning'
-        )
 
 
 class Run:
@@ -259,7 +249,7 @@ class Starter:
             error = failed.running._jsq.exception().get()
             first = self._from_here(query, self._partitions(query)).starting_offsets
             start, end = _offsets(error.startOffset()) or first, _offsets(error.endOffset()) or "latest"
-            return schema_ids(query.source.batch_from(self._spark, self._settings, start, end), failed.schemas)
+            return schema_ids(records_from(self._spark, self._settings, {"subscribe": query.source.name}, start, end), failed.schemas)
         except (*SparkFailure, StreamgaugeError):  # e.g. Kafka cannot be reached; the one known id suffices for a restart
             return []
 
@@ -281,26 +271,3 @@ def _offsets(of_sources: str) -> str | None:
         )
     except ValueError:
         return None
-
-
-def batch_rows(query: Query, spark: SparkSession, settings: Settings, ends: str) -> DataFrame:
-    """The result rows of the records from settings.starting_offsets up to, not including, `ends` (JSON of topic, partition and offset).
-
-    A batch has no watermark: it also counts events that came too late for the stream. Raises StreamgaugeError for a query that reads files or
-    has timers, for offsets that Spark does not take, and when Kafka or the schema registry cannot be reached.
-    """
-    if not isinstance(query.source, KafkaTopic):
-        msg = (
-            f"query {query.name} reads {query.source.name}, and --batch reads a range of offsets of a topic; unset STREAMGAUGE_NEST_SOURCE"
-        )
-        raise StreamgaugeError(msg)
-    if query.has_timers:
-        msg = f"query {query.name} has timers, and a batch has no watermark that they could wait for; run it as a stream, with --console"
-        raise StreamgaugeError(msg)
-    query.source.partitions(settings)  # fail fast: Spark would try for minutes
-    schemas = None if query.subject is None else SchemaBook.of_registry(settings).of(query.subject)
-    try:
-        decoded = query.decoded(query.source.batch_from(spark, settings, settings.starting_offsets, ends), schemas)
-        return query.transformed(decoded, settings).localCheckpoint()
-    except SparkFailure as error:
-        raise BatchFailed(settings.starting_offsets, ends, first_line(error)) from error

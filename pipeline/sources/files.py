@@ -49,12 +49,6 @@ class Files:
         """The name in settings, reports and dead letters."""
         return topic_of(self.folder)
 
-    def part(self, pattern: str | None, numbers: Sequence[int]) -> Self:
-        """Raises StreamgaugeError: a folder has no topics and no partitions."""
-        option = f"--topic-pattern {pattern}" if pattern else f"--partition {numbers[0]}"
-        msg = f"{option} is for topics, but the query reads {self.name}; unset STREAMGAUGE_NEST_SOURCE, or leave out the option"
-        raise StreamgaugeError(msg)
-
     def partitions(self, settings: Settings) -> list[Partition]:
         """A single partition, because the files have one order. Raises StreamgaugeError when the folder cannot be listed.
 

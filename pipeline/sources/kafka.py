@@ -7,10 +7,8 @@ get the same result.
 
 import contextlib
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Self
 
 from confluent_kafka import KafkaException, TopicCollection
 from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
@@ -51,7 +49,7 @@ class TimestampTooLarge(StreamgaugeError):  # noqa: N818 - it names what was fou
 
 @dataclass(frozen=True)
 class KafkaTopic:
-    """A topic, or all topics that match the regular expression `pattern`, or some partitions of the topic by their `numbers`.
+    """A topic.
 
     is_table: read the topic from its beginning, whatever STREAMGAUGE_STARTING_OFFSETS says: the end alone of a compacted topic is no table.
     reader: the query that reads it in Spark's real-time mode, whose name its consumers carry, so that they can be told apart; None: it is read
@@ -59,22 +57,9 @@ class KafkaTopic:
     """
 
     name: str
-    pattern: str | None = None
-    numbers: tuple[int, ...] = ()
     is_table: bool = False
     reader: str | None = None
     can_wait: bool = False
-
-    def part(self, pattern: str | None, numbers: Sequence[int]) -> Self:
-        """The source of all topics that match a regular expression, or of these partitions of the topic."""
-        return replace(self, pattern=pattern, numbers=tuple(sorted(set(numbers))))
-
-    @property
-    def _selection(self) -> dict[str, str]:
-        """Spark's option for what it reads."""
-        if self.numbers:
-            return {"assign": json.dumps({self.name: self.numbers})}
-        return {"subscribePattern": self.pattern} if self.pattern else {"subscribe": self.name}
 
     def _reading(self, settings: Settings) -> dict[str, str]:
         """Spark's options for the name of its consumers, or for the size of its micro-batches; and how long a request waits for records."""
@@ -84,13 +69,8 @@ class KafkaTopic:
         return {"groupIdPrefix": self.reader, **({"kafka.fetch.min.bytes": str(2**20)} if self.can_wait else {})}
 
     def partitions(self, settings: Settings) -> list[Partition]:
-        """The partitions that it reads. Raises StreamgaugeError, too, for a number that the topic does not have."""
-        existing = source_partitions(settings, self.name, pattern=self.pattern)
-        wanted = [(self.name, number) for number in self.numbers] or existing
-        if missing := [str(number) for topic, number in wanted if (topic, number) not in existing]:
-            msg = f"topic {self.name} has no partition {', '.join(missing)}; its partitions are 0 to {len(existing) - 1}"
-            raise StreamgaugeError(msg)
-        return wanted
+        """Those of the topic."""
+        return source_partitions(settings, self.name)
 
     def ids(self, partitions: Sequence[Partition], settings: Settings) -> dict[str, str]:
         """Kafka's id of each topic; a topic that is deleted and recreated has another one. Raises KafkaUnavailable and KafkaRefuses."""
@@ -105,7 +85,7 @@ class KafkaTopic:
     def stream(self, spark: SparkSession, settings: Settings) -> DataFrame:
         """A stream of the columns of kafka.RECORD."""
         settings = replace(settings, starting_offsets="earliest") if self.is_table else settings
-        return stream_of_records(spark, settings, {**self._reading(settings), **self._selection})
+        return stream_of_records(spark, settings, {**self._reading(settings), "subscribe": self.name})
 
     def streams(self, spark: SparkSession, settings: Settings, shares: Iterable[Sequence[Partition]]) -> list[DataFrame]:
         """A stream as `stream` for each of `shares`. A partition that is in none of them is not read."""
@@ -118,10 +98,6 @@ class KafkaTopic:
                 settings = replace(settings, starting_offsets=json.dumps(own))
             streams.append(stream_of_records(spark, settings, {**self._reading(settings), "assign": json.dumps(assigned)}))
         return streams
-
-    def batch_from(self, spark: SparkSession, settings: Settings, offsets: str, ends: str = "latest") -> DataFrame:
-        """A batch of the same columns, from `offsets` (JSON of topic, partition and offset, or "earliest") to `ends` (JSON, or "latest")."""
-        return records_from(spark, settings, self._selection, offsets, ends)
 
     def reset_notes(self, settings: Settings) -> list[str]:
         """Notes on records that the topic no longer has, and on where the next run starts."""
@@ -140,7 +116,7 @@ class KafkaTopic:
 
 
 def stream_of_records(spark: SparkSession, settings: Settings, selection: Mapping[str, str]) -> DataFrame:
-    """A stream of RECORD. selection: one of Spark's options subscribe, subscribePattern and assign, as {"subscribe": "nest-logs"}."""
+    """A stream of RECORD. selection: one of Spark's options subscribe and assign, as {"subscribe": "nest-logs"}, and others."""
     options = {
         "startingOffsets": settings.starting_offsets,
         "failOnDataLoss": str(settings.fail_on_data_loss).lower(),
@@ -205,13 +181,12 @@ def check_timestamps(settings: Settings, starts: Offsets) -> None:
             raise TimestampTooLarge(partition, record.offset, record.timestamp)
 
 
-def source_partitions(settings: Settings, topic: str, *, pattern: str | None = None) -> list[tuple[str, int]]:
-    """Topic and number of each partition of `topic`, or of the topics that match `pattern`.
+def source_partitions(settings: Settings, topic: str) -> list[Partition]:
+    """Topic and number of each partition of `topic`.
 
     Raises KafkaUnavailable when it cannot reach Kafka, KafkaRefuses when Kafka denies access, and TopicMissing when there is none.
     """
     topics = partitions_by_topic(settings.kafka)
-    chosen = sorted(name for name in topics if (re.fullmatch(pattern, name) if pattern else name == topic))
-    if not chosen:
-        raise no_topic(settings.kafka, pattern or topic, METADATA_SECONDS)
-    return [(name, number) for name in chosen for number in topics[name]]
+    if topic not in topics:
+        raise no_topic(settings.kafka, topic, METADATA_SECONDS)
+    return [(topic, number) for number in topics[topic]]

@@ -10,7 +10,7 @@ from pathlib import Path
 from running import PROCESS_SECONDS, environment
 
 from contract.settings import Settings
-from workshop.examples.__main__ import EXAMPLES, main
+from workshop.examples.__main__ import EXAMPLES, ON_KAFKA, main
 
 PAGE = (Path(__file__).parents[2] / "workshop" / "examples" / "README.md").read_text()
 SHOWN = {name: text.strip() for name, text in re.findall(r"^### (\w+)\n.*?^```\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)}
@@ -32,8 +32,9 @@ def run(tmp_path, name):
 
 
 def test_every_example_is_on_the_page_with_what_its_docstring_says():
-    assert list(SHOWN) == list(EXAMPLES)
-    for name, example in EXAMPLES.items():
+    every = EXAMPLES | ON_KAFKA
+    assert list(SHOWN) == list(every)
+    for name, example in every.items():
         assert " ".join(example.__doc__.split("\n\n")[0].split()) in PAGE, name
 
 
@@ -51,7 +52,7 @@ def test_examples_print_what_the_page_shows(spark, tmp_path):
         java.close()
     shown = by_name(out.getvalue())
     assert shown[PRINTED_BY_JAVA] == ""
-    assert shown | {PRINTED_BY_JAVA: printed.read_text().strip()} == SHOWN
+    assert shown | {PRINTED_BY_JAVA: printed.read_text().strip()} == {name: SHOWN[name] for name in EXAMPLES}
 
 
 def test_an_unknown_name_is_one_clear_line(tmp_path):

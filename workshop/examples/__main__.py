@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from contract.errors import StreamgaugeError
 from contract.settings import Settings
 from pipeline.spark.session import running_session
-from workshop.examples import aggregates, formats, functions, nested, streams
+from workshop.examples import aggregates, formats, functions, kafka, nested, streams
 
 Example = Callable[[SparkSession, Path], DataFrame | None]
 EXAMPLES: dict[str, Example] = {
@@ -52,19 +52,24 @@ EXAMPLES: dict[str, Example] = {
         streams.cloudtrail,
     )
 }
+ON_KAFKA: dict[str, Example] = {
+    example.__name__: example for example in (kafka.kafka_batch, kafka.kafka_assign, kafka.kafka_subscribe_pattern)
+}
+"""They need a running Kafka, so only their names run them."""
 
 
 def main(names: list[str]) -> None:
     """Prints each example's name and rows. Raises StreamgaugeError for an unknown name."""
-    if unknown := [name for name in names if name not in EXAMPLES]:
-        msg = f"no example {', '.join(unknown)}; there are {', '.join(EXAMPLES)}"
+    every = EXAMPLES | ON_KAFKA
+    if unknown := [name for name in names if name not in every]:
+        msg = f"no example {', '.join(unknown)}; there are {', '.join(every)}"
         raise StreamgaugeError(msg)
     with running_session(Settings.from_environment()) as spark, tempfile.TemporaryDirectory() as folder:
         for name in names or EXAMPLES:
             print(f"{name}:", flush=True)  # noqa: T201 - what this is for
             own = Path(folder, name)
             own.mkdir()
-            if (rows := EXAMPLES[name](spark, own)) is not None:
+            if (rows := every[name](spark, own)) is not None:
                 rows.show(truncate=False)
             sys.stdout.flush()
 
