@@ -54,13 +54,16 @@ class Demo:
         dashboard: bool,
         audit: bool = True,
         domains: Sequence[Domain] = DOMAINS,
+        rate: float | None = None,
         opens_page: bool = False,
         break_page: bool = False,
     ) -> None:
         self.settings, self.console = settings, console
         self.platform = Platform(settings, say=self._say)
         self.figures = LiveFigures(settings)
-        self.children = children(settings, self.figures, dashboard=dashboard, audit=audit, break_page=break_page, domains=domains)
+        self.children = children(
+            settings, self.figures, dashboard=dashboard, audit=audit, break_page=break_page, domains=domains, rate=rate
+        )
         self.upkeep = upkeep(settings, self._say)
         self._opens_page = opens_page and dashboard
         self._domains, self._not_begun = domains, ["the first query"]

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from contract.domains import DOMAINS
+from contract.domains import DOMAINS, taxi
 from contract.domains.domain import Domain
 from contract.process.waiting import FINISH_SECONDS
 from contract.settings import Settings
@@ -102,8 +102,12 @@ def children(
     audit: bool = True,
     break_page: bool = False,
     domains: Sequence[Domain] = DOMAINS,
+    rate: float | None = None,
 ) -> list[Child]:
-    """The pipeline, a producer for each of `domains` with a few faults of each kind, the audit, `notify` if alerts have an address, and the pages."""
+    """The pipeline, a producer for each of `domains` with a few faults of each kind, the audit, `notify` if alerts have an address, and the pages.
+
+    rate: events per second of each producer; None: those of the domain.
+    """
     # On a small machine, queries that run back to back would leave no CPU for the dashboard.
     pause = {"STREAMGAUGE_TRIGGER_SECONDS": str(settings.trigger_seconds or TRIGGER_SECONDS)}
     # The demo may have chosen other ports than the environment names.
@@ -112,7 +116,7 @@ def children(
     chosen = [child(PIPELINE, ["run"], "writes results", environment=own | pause, writes=RESULTS, starts="with Kafka")]
     for domain in domains:
         starts: Start = "after Kafka" if domain is domains[0] else "after the first row"
-        command, topics = ["produce", domain.name, *domain.demo, *FAULTS], [topic.name for topic in domain.sources]
+        command, topics = ["produce", domain.name, *_paced(domain, rate), *FAULTS], [topic.name for topic in domain.sources]
         chosen.append(child(f"produce-{domain.name}", command, "sends events", environment=own | NOT_THEIRS, writes=topics, starts=starts))
     if audit:
         chosen.append(
@@ -136,3 +140,14 @@ def children(
         command = ["break", "--page", str(port)]
         chosen.append(child("break-page", command, f"http://{HOST}:{port}", environment=own | NOT_THEIRS, listens_at=(HOST, port)))
     return chosen
+
+
+def _paced(domain: Domain, rate: float | None) -> Sequence[str]:
+    """The options of a domain's producer, with another rate. Trips are paced by --speed-up or by --rate; other producers take both."""
+    if rate is None:
+        return domain.demo
+    options = list(domain.demo)
+    if domain is taxi.DOMAIN:
+        at = options.index("--speed-up")
+        del options[at : at + 2]
+    return [*options, "--rate", str(rate)]

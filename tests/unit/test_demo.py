@@ -17,7 +17,7 @@ from contract.domains import DOMAINS
 from contract.text import utc_text
 from streamgauge.demo.demo import Demo
 from streamgauge.demo.live import LiveFigures
-from streamgauge.demo.services import children
+from streamgauge.demo.services import FAULTS, children
 
 
 def test_a_second_demo_of_a_home_is_refused(tmp_path):
@@ -65,6 +65,13 @@ def test_only_one_domain_has_a_producer_which_waits_for_no_row_of_another(tmp_pa
     (taxi,) = [domain for domain in DOMAINS if domain.name == "taxi"]
     chosen = children(settings, LiveFigures(settings), dashboard=False, audit=False, domains=[taxi])
     assert [(child.name, child.starts) for child in chosen] == [("pipeline", "with Kafka"), ("produce-taxi", "after Kafka")]
+
+
+def test_a_rate_is_that_of_each_producer_and_takes_the_place_of_the_speed_of_trips(tmp_path):
+    settings = settings_on_free_ports(tmp_path)
+    chosen = {child.name: list(child.command) for child in children(settings, LiveFigures(settings), dashboard=False, rate=7)}
+    assert all(chosen[f"produce-{domain.name}"][-2 - len(FAULTS) :][:2] == ["--rate", "7"] for domain in DOMAINS)
+    assert "--speed-up" not in chosen["produce-taxi"], "it refuses both"
 
 
 @pytest.mark.parametrize(
