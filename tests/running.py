@@ -23,6 +23,7 @@ from object_store import CREDENTIALS, ObjectStore
 
 from contract.errors import StreamgaugeError
 from contract.kafka.create_topics import create_topics
+from contract.lake_environment import HAS_DELTA
 from contract.process.ports import free_ports
 from contract.process.stop_signals import StopRequest
 from contract.settings import Settings
@@ -216,7 +217,10 @@ def running_queries(*names: str, settings: Settings) -> Iterator[list[str]]:
 
 @functools.cache
 def shared_spark() -> "SparkSession":
-    """The Spark session of this process, with everything a test may need: the jars for an object store, and its address and credentials."""
+    """The Spark session of this process, with everything a test may need.
+
+    It has slots for real-time mode, which the Spark of Delta does not have, the jars for an object store, and its address and credentials.
+    """
     from pipeline.spark.session import spark_session
 
     chosen = Settings(
@@ -228,7 +232,7 @@ def shared_spark() -> "SparkSession":
         driver_memory="2g",
     )
     with patch.dict(os.environ, CREDENTIALS):
-        spark = spark_session(chosen)
+        spark = spark_session(chosen, in_real_time=not HAS_DELTA)
     for name, value in FEW_ROWS.items():
         spark.conf.set(name, value)
     for name, value in SOON_AWAY.items():

@@ -1,6 +1,5 @@
-"""Queries in Spark's real-time mode."""
+"""Queries in Spark's real-time mode: on the worker's session, and in a process of their own where they are killed."""
 
-import json
 import signal
 import subprocess
 import sys
@@ -13,7 +12,7 @@ import pytest
 from avro import V2, change, serialized
 from confluent_kafka.admin import AdminClient, NewPartitions
 from plain import START, dropped, folded, one_camera, read_topic, results, write_topic
-from running import below, environment, eventually
+from running import below, environment, eventually, few_rows, running_queries, succeed, verify
 
 from contract.checkpoints.contents import Checkpoint
 from contract.query_status import read_statuses
@@ -27,23 +26,22 @@ def real_time(fresh):
     return replace(fresh, real_time="5 seconds")
 
 
-def said_by(*arguments, settings):
-    done = subprocess.run([*PROGRAM, *arguments], env=environment(settings), capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
-
-
 def verified(settings, query=QUERY):
-    (outcome,) = json.loads(said_by("verify", query, "--format", "json", settings=settings))
-    return outcome
+    return verify(query, settings=settings)[query]
 
 
 @contextmanager
 def running(settings, *queries):
-    """The queries, or QUERY, and their dead letters in a process of their own, until the end of the block."""
-    with subprocess.Popen(
-        [*PROGRAM, "run", *(queries or (QUERY,))], env=environment(settings), stderr=subprocess.PIPE, text=True
-    ) as pipeline:
+    """The queries, or QUERY, and their dead letters, until the end of the block; gives what they say. Fails if one had to be cut off."""
+    with running_queries(*(queries or (QUERY,)), settings=settings) as said:
+        yield said
+    assert not any("cut off" in line for line in said), said
+
+
+@contextmanager
+def killed_at_the_end(settings, *queries):
+    """The queries in a process of their own, which is killed at the end of the block."""
+    with subprocess.Popen([*PROGRAM, "run", *queries], env=environment(few_rows(settings))) as pipeline:
         try:
             yield pipeline
         finally:
@@ -72,14 +70,6 @@ def see(settings, hour, partition):
     eventually(lambda: results(settings).get(("unknown", window)), f"the sighting at {hour}:00 on partition {partition}")
 
 
-def stopped(pipeline):
-    """What the pipeline said until it had stopped; fails if a query had to be cut off."""
-    pipeline.send_signal(signal.SIGINT)
-    _, said = pipeline.communicate()
-    assert "cut off" not in said
-    return said
-
-
 def edits(settings):
     return sum(row["edits"] for row in folded(settings, "wikimedia-wiki-stats").values())
 
@@ -100,26 +90,22 @@ def frozen_ahead(pipeline, checkpoint, settings):
 def test_killed_in_the_middle_of_a_batch_the_result_is_ahead_of_the_checkpoint_and_exact_after_a_restart(real_time):
     checkpoint, letters = checkpoint_of(real_time), checkpoint_of(real_time, LETTERS)
     produce = [*PROGRAM, "produce", "nest", "--rate", "200", "--speed-up", "60"]
-    with subprocess.Popen([*PROGRAM, "run", QUERY, LETTERS], env=environment(real_time)) as pipeline:
-        try:
-            eventually(lambda: min(checkpoint.last_committed, letters.last_committed) >= 0, "the first checkpoints")
-            with subprocess.Popen(produce, env=environment(real_time)) as producer:
-                try:
-                    eventually(lambda: results(real_time), "the first row")
-                    eventually(lambda: frozen_ahead(pipeline, checkpoint, real_time), "rows after a checkpoint").kill()
-                finally:
-                    producer.send_signal(signal.SIGINT)
-        finally:
-            pipeline.kill()
+    with killed_at_the_end(real_time, QUERY, LETTERS) as pipeline:
+        eventually(lambda: min(checkpoint.last_committed, letters.last_committed) >= 0, "the first checkpoints")
+        with subprocess.Popen(produce, env=environment(real_time)) as producer:
+            try:
+                eventually(lambda: results(real_time), "the first row")
+                eventually(lambda: frozen_ahead(pipeline, checkpoint, real_time), "rows after a checkpoint").kill()
+            finally:
+                producer.send_signal(signal.SIGINT)
     documents = len(read_topic(real_time, "nest-logs"))
     killed = verified(real_time)
     assert (killed["verdict"], killed["records"] < documents) == ("right", True)
 
     killed_in, letters_in = checkpoint.last_committed + 1, letters.last_committed
-    with running(real_time, QUERY, LETTERS) as pipeline:
+    with running(real_time, QUERY, LETTERS) as said:
         eventually(lambda: letters.last_committed > letters_in, "a checkpoint of the dead letters")
         eventually(lambda: records_in(checkpoint) == documents, "a checkpoint of all documents")
-        said = stopped(pipeline)
     assert sum(checkpoint.batch(killed_in).ends.values()) == documents, "the first batch after the kill is not all that had come"
     assert f"{QUERY} catches up" in said
     assert f"{LETTERS} catches up" not in said, "it has no watermark, so no record can be too late for its next batch"
@@ -129,28 +115,26 @@ def test_killed_in_the_middle_of_a_batch_the_result_is_ahead_of_the_checkpoint_a
 
 
 def test_killed_before_its_first_checkpoint_a_query_starts_again_and_counts_all(real_time):
-    with running(replace(real_time, real_time="1 hour")):
+    with killed_at_the_end(replace(real_time, real_time="1 hour"), QUERY):
         see(real_time, 1, 0)
     assert checkpoint_of(real_time).last_committed == -1, "the kill was to come before a checkpoint"
-    with running(real_time) as pipeline:
+    with running(real_time):
         see(real_time, 2, 1)
         eventually(lambda: records_in(checkpoint_of(real_time)) == 2, "a checkpoint of both documents")
-        stopped(pipeline)
     outcome = verified(real_time)
     assert (outcome["verdict"], outcome["records"], sum(results(real_time).values())) == ("right", 2, 2)
 
 
 def test_a_partition_that_is_hours_behind_another_loses_nothing(real_time):
-    with running(real_time) as pipeline:
+    with running(real_time):
         see(real_time, 1, 0)
         see(real_time, 20, 1)
         see(real_time, 19, 2)
         checkpointed(real_time)
         see(real_time, 2, 0)
-        stopped(pipeline)
     assert dropped(real_time, QUERY) == 0
 
-    said_by("run", QUERY, "--once", settings=real_time)
+    succeed("run", QUERY, "--once", settings=real_time)
     outcome = verified(real_time)
     assert (outcome["verdict"], outcome["records"], outcome["rows"]["ahead"]) == ("right", 4, 0)
 
@@ -166,7 +150,7 @@ def test_an_added_partition_is_read_after_a_restart_and_nothing_twice(real_time)
     assert (outcome["verdict"], sum(results(real_time).values())) == ("right", 2)
 
 
-def test_the_lag_is_as_of_now_and_there_is_no_batch_time(real_time):
+def test_between_checkpoints_the_lag_is_as_of_now_and_there_is_no_batch_time_and_a_stop_waits_for_none(real_time):
     settings = replace(real_time, real_time="1 hour")
 
     def status():
@@ -179,34 +163,26 @@ def test_the_lag_is_as_of_now_and_there_is_no_batch_time(real_time):
             eventually(lambda: status().lag == 0, "a status that knows of the sighting")
         assert checkpoint_of(settings).last_committed == -1, "the status was to know it before a checkpoint"
         assert status().batch_ms is None
-
-
-def test_a_stop_waits_for_no_checkpoint(real_time):
-    settings = replace(real_time, real_time="1 hour")
-    with running(settings) as pipeline:
-        see(settings, 1, 0)
-        stopped(pipeline)
-    assert checkpoint_of(settings).last_committed == -1
+    assert checkpoint_of(settings).last_committed == -1, "the stop was to come before a checkpoint"
 
 
 def test_dead_letters_are_written_at_once(real_time):
     poison = [b"{", None, b"\xff\xfe", b"[]", b'{"devices": 7}']
-    with running(real_time) as pipeline:
+    with running(real_time):
         see(real_time, 1, 0)
         write_topic(real_time, "nest-logs", poison)
         eventually(lambda: len(read_topic(real_time, "dead-letters")) == len(poison), "the dead letters")
         see(real_time, 2, 0)
         checkpointed(real_time, LETTERS)
-        stopped(pipeline)
     assert verified(real_time, LETTERS)["verdict"] == "right"
 
 
-def test_a_new_schema_is_read_an_unknown_one_is_a_dead_letter_and_six_queries_stop_at_once(real_time, fresh_registry):
+def test_a_new_schema_is_read_an_unknown_one_is_a_dead_letter_and_four_queries_stop_at_once(real_time, fresh_registry):
     def write(values):
         write_topic(real_time, "wikimedia", values)
 
     noon = round(START.timestamp()) + 12 * 3600
-    with running(real_time, QUERY, "taxi-borough-stats", "wikimedia-wiki-stats") as pipeline:
+    with running(real_time, QUERY, "wikimedia-wiki-stats"):
         write(serialized(fresh_registry, [change(1, at=noon)]))
         eventually(lambda: edits(real_time) == 1, "the edit of the first schema")
         (newer,) = serialized(fresh_registry, [change(2, at=noon)], V2)
@@ -215,5 +191,4 @@ def test_a_new_schema_is_read_an_unknown_one_is_a_dead_letter_and_six_queries_st
         eventually(lambda: edits(real_time) == 2, "the edit of the second schema")
         eventually(lambda: [letter.value() for letter in read_topic(real_time, "dead-letters")] == [unknown], "the dead letter")
         checkpointed(real_time, "wikimedia-wiki-stats")
-        stopped(pipeline)
     assert verified(real_time, "wikimedia-wiki-stats")["verdict"] == "right"
