@@ -17,6 +17,8 @@ PYTEST_OPTIONS = -m pytest --numprocesses $(WORKERS) --no-loadscope-reorder $(SE
 TIERS := e2e cluster kafka secure dashboard spark unit
 # Those with tests that need Delta.
 TIERS_OF_DELTA := cluster e2e kafka secure spark
+# The files of these tiers that have tests which need Delta. Each worker imports all files that it is given.
+files_of_delta = $(shell grep -rl --include='*.py' 'mark\.delta' $(addprefix tests/,$(filter $(TIERS_OF_DELTA),$(1))))
 
 .PHONY: help setup demo check docs screenshots animation format test test-quick $(addprefix test-,$(TIERS)) lake compose-test chaos crash-points schedules bench workshop-notebooks workshop-bundle jars-lock clean clean-data
 
@@ -81,16 +83,16 @@ format: .venv/.dev ## put the code into its format
 
 # The third worker uses the cores while others wait.
 test: WORKERS := 3
-test: .venv/.dev lake/.venv/.ready ## every test but compose-test, chaos and the longest two of a cluster
+test: .venv/.dev lake/.venv/.ready ## every test but compose-test and the longest (marked `long`)
 	$(PYTEST) -m "not long and not delta" $(addprefix tests/,$(TIERS))
-	$(if $(filter $(TIERS_OF_DELTA),$(TIERS)),$(PYTEST_OF_DELTA) -m "not long and delta" $(addprefix tests/,$(filter $(TIERS_OF_DELTA),$(TIERS))))
+	$(if $(filter $(TIERS_OF_DELTA),$(TIERS)),$(PYTEST_OF_DELTA) -m "not long and delta" $(call files_of_delta,$(TIERS)))
 
 test-quick: .venv/.dev ## what needs neither server nor Delta: for each change
 	$(PYTEST) -m "not long and not delta" tests/spark tests/unit
 
 $(addprefix test-,$(TIERS)): test-%: .venv/.dev
 	$(PYTEST) -m "not delta" tests/$*
-	$(if $(filter $(TIERS_OF_DELTA),$*),$(PYTEST_OF_DELTA) -m delta tests/$*)
+	$(if $(filter $(TIERS_OF_DELTA),$*),$(PYTEST_OF_DELTA) -m delta $(call files_of_delta,$*))
 
 $(addprefix test-,$(TIERS_OF_DELTA)): lake/.venv/.ready
 
