@@ -10,6 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import kubernetes_validate
+import pytest
 import yaml
 from running import PROCESS_SECONDS, SHORT_LIVED, free_ports
 from web_server import Quiet, serving
@@ -77,6 +78,7 @@ class ApiServer(Quiet, BaseHTTPRequestHandler):
         self.wfile.write(text)
 
 
+@pytest.mark.long
 def test_an_executor_of_the_manifest_registers_shares_the_home_and_runs_python(tmp_path):
     objects = list(yaml.safe_load_all(MANIFEST.read_text()))
     (files,) = (one["data"] for one in objects if (one["kind"], one["metadata"]["name"]) == ("ConfigMap", "streamgauge-spark"))
