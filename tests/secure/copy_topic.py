@@ -1,7 +1,13 @@
-"""Copies topic nest-logs to a compacted topic, the argument, by Spark, in a process of its own: a JVM knows one realm. The checks of `run` are librdkafka's."""
+"""Copies topic nest-logs to compacted topics by Spark, in a process of its own: a JVM knows one realm. The checks of `run` are librdkafka's.
 
+Takes {topic: the client's properties file} as JSON, and prints {topic: how many rows were read back}.
+"""
+
+import json
 import sys
 import tempfile
+from dataclasses import replace
+from pathlib import Path
 
 from contract.domains.nest import NEST_LOGS
 from contract.settings import Settings
@@ -10,13 +16,13 @@ from pipeline.sinks.topics import CompactedTopic
 from pipeline.sources.kafka import kafka_options, records_from, stream_of_records
 from pipeline.spark.session import spark_session
 
-target = compacted_topic(sys.argv[1])
-settings = Settings.from_environment()
-spark = spark_session(settings)
-rows = stream_of_records(spark, settings, {"subscribe": NEST_LOGS.name}).selectExpr("offset", "cast(value as string) as text")
-to_kafka = CompactedTopic(target, ("text",)).records(rows).writeStream.format("kafka").options(**kafka_options(settings), topic=target.name)
-with tempfile.TemporaryDirectory() as checkpoint:
-    to_kafka.option("checkpointLocation", checkpoint).trigger(availableNow=True).start().awaitTermination()
-count = records_from(spark, settings, {"subscribe": target.name}).count()
+spark, counts = spark_session(Settings.from_environment()), {}
+for name, properties in json.load(sys.stdin).items():
+    target, settings = compacted_topic(name), replace(Settings.from_environment(), kafka_client_properties=Path(properties))
+    rows = stream_of_records(spark, settings, {"subscribe": NEST_LOGS.name}).selectExpr("offset", "cast(value as string) as text")
+    to_kafka = CompactedTopic(target, ("text",)).records(rows).writeStream.format("kafka").options(**kafka_options(settings), topic=name)
+    with tempfile.TemporaryDirectory() as checkpoint:
+        to_kafka.option("checkpointLocation", checkpoint).trigger(availableNow=True).start().awaitTermination()
+    counts[name] = records_from(spark, settings, {"subscribe": name}).count()
 spark.stop()
-sys.stdout.write(f"{count} rows read back\n")
+json.dump(counts, sys.stdout)

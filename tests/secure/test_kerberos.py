@@ -3,6 +3,7 @@
 The confluent-kafka of PyPI is built without Kerberos, and says so. kcat, of Debian, uses a librdkafka that has it.
 """
 
+import json
 import os
 import shutil
 import subprocess
@@ -26,7 +27,7 @@ from contract.process.ports import free_ports
 from contract.settings import Settings
 
 MODULE = "com.sun.security.auth.module.Krb5LoginModule"
-COPIER = Path(__file__).with_name("copy_by_ticket.py")
+COPIER = Path(__file__).with_name("copy_topic.py")
 LACKING = (
     "no KDC; apt install krb5-kdc krb5-admin-server"
     if missing()
@@ -113,26 +114,32 @@ def secured(plain, folder, more=""):
     return replace(plain[0], kafka_bootstrap_servers=plain[1], kafka_client_properties=properties)
 
 
-@pytest.mark.parametrize(("way", "target"), [("by_keytab", NEST_CAMERA_STATS), ("by_ticket", NEST_CROWDS)])
-def test_spark_reads_and_writes(request, plain, kdc, way, target):
-    settings, variables = request.getfixturevalue(way)
+def test_spark_reads_and_writes_by_a_keytab_and_by_a_ticket(plain, kdc, keytab, tmp_path):
+    folders = {name: tmp_path / name for name in ("keytab", "ticket")}
+    for folder in folders.values():
+        folder.mkdir()
+    of_keytab = secured(plain, folders["keytab"], f"sasl.jaas.config={login(keytab, 'app')}\n")
+    of_ticket, variables = secured(plain, folders["ticket"]), kdc.kinit(keytab, "app", tmp_path / "krb5cc")
+    targets = {NEST_CAMERA_STATS.name: of_keytab, NEST_CROWDS.name: of_ticket}
     producer = plain[0].kafka.producer({})
     for number in range(10):
         producer.produce(NEST_LOGS.name, str(number).encode())
     assert producer.flush(RETRY_SECONDS) == 0
     options = f"-Djava.security.krb5.conf={kdc.config}"
     done = subprocess.run(
-        [sys.executable, str(COPIER), target.name],
-        env=environment(few_rows(settings), JDK_JAVA_OPTIONS=options, **variables),
+        [sys.executable, str(COPIER)],
+        input=json.dumps({name: str(settings.kafka_client_properties) for name, settings in targets.items()}),
+        env=environment(few_rows(of_ticket), JDK_JAVA_OPTIONS=options, **variables),
         capture_output=True,
         text=True,
         timeout=600,
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    written = {message.key() for message in read_topic(plain[0], target.name)}
-    assert written == {f'{{"text":"{number}"}}'.encode() for number in range(10)}
-    assert done.stdout.endswith(" rows read back\n")
+    assert json.loads(done.stdout) == dict.fromkeys(targets, 10)
+    for name in targets:
+        written = {message.key() for message in read_topic(plain[0], name)}
+        assert written == {f'{{"text":"{number}"}}'.encode() for number in range(10)}, name
 
 
 @pytest.mark.skipif(not shutil.which("kcat"), reason="no kcat; apt install kcat libsasl2-modules-gssapi-mit")
