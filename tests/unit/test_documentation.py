@@ -220,11 +220,31 @@ def test_the_lines_that_newcomers_meet_are_those_of_the_code():
     assert [line for line in printed if line not in code] == []
 
 
-@pytest.mark.parametrize("page", ["code.md", "articles.md"])
+@pytest.mark.parametrize("page", ["architecture.md", "articles.md"])
 def test_a_page_names_functions_that_are_where_it_says(page):
     named_there = re.findall(r"`(\w+)` in \[([^]]+)\]", (ROOT / "docs" / page).read_text())
     assert named_there
     assert [name for name, path in named_there if not re.search(rf"^(def|class) {name}\b", (ROOT / path).read_text(), re.MULTILINE)] == []
+
+
+@pytest.mark.parametrize(
+    ("walk", "counted", "most", "said"),
+    [
+        ("The way of a record", "jumps", 7, "in seven jumps"),
+        ("A failed query starts again", "files", 8, "Seven files"),
+        ("What `make demo` does", "jumps", 8, "Seven hops"),
+    ],
+)
+def test_a_walk_through_the_code_is_as_short_as_it_says(walk, counted, most, said):
+    (section,) = re.findall(
+        rf"^## {re.escape(walk)}\n(.*?)(?=^## )", (ROOT / "docs" / "architecture.md").read_text(), re.MULTILINE | re.DOTALL
+    )
+    files = [name for name in re.findall(r"^\d+\. [^[]*\[([^]]+)\]", section, re.MULTILINE) if (ROOT / name).is_file()]
+    assert len(files) == section.count("\n1. ") + len(re.findall(r"^[2-9]\. ", section, re.MULTILINE)), "each step names its file"
+    found = len(set(files)) if counted == "files" else sum(one != other for one, other in pairwise(files))
+    assert found <= most
+    assert said in section
+    assert found == 7, f"say {found} on the page, and here"
 
 
 def test_the_readme_stays_short():
