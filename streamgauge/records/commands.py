@@ -2,8 +2,11 @@
 
 import contextlib
 import sys
+import tempfile
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import chain, islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -32,7 +35,7 @@ def records(
     follow: Annotated[bool, typer.Option("--follow", help="go on with records that arrive; Ctrl-C ends it")] = False,  # noqa: FBT002 - an option
     partition: Annotated[list[int] | None, typer.Option(help="only of this partition; can be repeated", show_default=False)] = None,
     key: Annotated[str | None, typer.Option(metavar="TEXT", help="only with the key TEXT, or TEXT in a field of the key")] = None,
-    schema: Annotated[bool, typer.Option("--schema", help="print the schema of the values in Spark, instead of the records")] = False,  # noqa: FBT002
+    schema: Annotated[bool, typer.Option("--schema", help="print the schema of the values instead, by Spark: takes seconds")] = False,  # noqa: FBT002
     output_format: FormatOption = "table",
 ) -> None:
     """Print the records of a topic, decoded. In order of time: offset, time, key, headers, and the value in JSON, text or hex."""
@@ -51,7 +54,7 @@ def records(
     with TopicRecords(settings.kafka, topic, Start.of(start), partition or []).opened() as reader:
         found = islice(_chosen(reader, decoder, key, follow=follow), limit)
         if schema:
-            _print_schema(found, decoder, output_format)
+            _print_schema(found, decoder, settings, output_format)
         elif follow:
             # Ending it is not a failure, so it sets no exit code.
             with contextlib.suppress(KeyboardInterrupt):
@@ -80,10 +83,11 @@ def _print(found: Iterable["tuple[Message, Decoded]"], decoder: "Decoder", outpu
     return count
 
 
-def _print_schema(found: Iterable["tuple[Message, Decoded]"], decoder: "Decoder", output_format: str) -> None:
+def _print_schema(found: Iterable["tuple[Message, Decoded]"], decoder: "Decoder", settings: Settings, output_format: str) -> None:
+    from pipeline.spark.session import running_session
     from streamgauge.records.schemas import Schemas
 
-    schemas = Schemas(decoder)
-    for message, _ in found:
-        schemas.add(message.value())
-    sys.stdout.write((schemas.as_json() if output_format == "json" else schemas.as_text()) + "\n")
+    on_this_machine = replace(settings, spark_master="local[*]")
+    with running_session(on_this_machine) as spark, tempfile.TemporaryDirectory() as folder:
+        schemas = Schemas((message.value() for message, _ in found), decoder, spark, Path(folder))
+        sys.stdout.write((schemas.as_json() if output_format == "json" else schemas.as_text()) + "\n")

@@ -1,66 +1,78 @@
 """The schema that the values of a topic have in Spark: of JSON the columns that `ingest` gives a new table, of Avro the type by each writer's schema."""
 
 import json
+from base64 import b64encode
 from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import orjson
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
+from pyspark.sql.avro.functions import from_avro
 
 from contract.registry.avro_reader import schema_id_of
 from contract.text import escaped
-from pipeline.formats.avro_schemas import UnusableSchemaError
-from pipeline.formats.avro_types import spark_type
-from pipeline.ingest.document_type import DocumentType
+from pipeline.formats.avro_schemas import without_new_types
+from pipeline.ingest.json_types import check_size, widened
+from pipeline.ingest.records import seen_type, unrounded_type, usable
+from pipeline.spark.errors import SparkFailure, first_line
 from streamgauge.records.decoding import Decoder
-
-_JSON, _NULL, _OTHER = "JSON objects", "null", "other bytes"
 
 
 class Schemas:
-    """The schemas of the values that were added."""
+    """The schemas of `values`, as Spark finds them.
 
-    def __init__(self, decoder: Decoder) -> None:
-        self._decoder = decoder
-        self._documents = DocumentType()
-        self._counts: Counter[str] = Counter()
+    folder: for the values that are no Avro, until Spark has read them. Raises RegistryUnavailable when a schema must be fetched and the registry
+    does not answer; AmbiguousNames and TooManyFields as `ingest`.
+    """
+
+    def __init__(self, values: Iterable[bytes | None], decoder: Decoder, spark: SparkSession, folder: Path) -> None:
+        self._decoder, self._spark = decoder, spark
         self._avro: Counter[int] = Counter()
-
-    def add(self, value: bytes | None) -> None:
-        """Adds the value of a record. Raises RegistryUnavailable when a schema must be fetched and the registry does not answer."""
-        if value is None:
-            self._counts[_NULL] += 1
-        elif (schema_id := schema_id_of(value)) is not None and self._decoder.knows(schema_id):
-            self._avro[schema_id] += 1
-        else:
-            self._counts[_JSON if self._documents.add(value) else _OTHER] += 1
+        nulls = others = 0
+        file = folder / "values"  # a topic may be larger than the memory
+        with file.open("wb") as lines:
+            for value in values:
+                if value is None:
+                    nulls += 1
+                elif (schema_id := schema_id_of(value)) is not None and decoder.knows(schema_id):
+                    self._avro[schema_id] += 1
+                else:
+                    lines.write(b64encode(value) + b"\n")
+                    others += 1
+        self._columns, objects = T.StructType(), 0
+        self._kept_as_text: dict[str, str] = {}
+        if others:
+            documents = _documents(spark.read.text(str(file)).select(F.unbase64("value").alias("value"))).cache()
+            if objects := documents.count():
+                seen = seen_type(documents) or T.StructType()
+                self._columns = widened(self._columns, seen, self._kept_as_text, unrounded_type(documents))
+                check_size(self._columns)
+        self._counts = {"avro": self._avro.total(), "json": objects, "null": nulls, "other": others - objects}
 
     def as_text(self) -> str:
         """How many values there are of each kind, and each schema, with Spark's type as `printSchema` prints it."""
-        counts = {**{f"Avro by schema {number}": count for number, count in sorted(self._avro.items())}, **self._counts}
-        lines = [", ".join(f"{what}: {count:,}" for what, count in counts.items()) or "no records"]
+        counts = {f"Avro by schema {number}": count for number, count in sorted(self._avro.items())}
+        counts |= {"JSON objects": self._counts["json"], "other bytes": self._counts["other"], "null": self._counts["null"]}
+        lines = [", ".join(f"{what}: {count:,}" for what, count in counts.items() if count) or "no records"]
         for number in sorted(self._avro):
             written, in_spark = json.dumps(self._schema(number), indent=2, ensure_ascii=False), self._type(number)
             lines += ["", f"schema {number}:", *written.split("\n"), "in Spark:"]
             lines += [in_spark] if isinstance(in_spark, str) else _tree(in_spark)
-        if self._counts[_JSON]:
-            columns, kept_as_text = self._documents.columns()
-            lines += ["", "JSON, as the columns of `streamgauge ingest`:", *_tree(columns)]
-            lines += [f"kept as JSON text: {path} ({why})" for path, why in kept_as_text.items()]
+        if self._counts["json"]:
+            lines += ["", "JSON, as the columns of `streamgauge ingest`:", *_tree(self._columns)]
+            lines += [f"kept as JSON text: {path} ({why})" for path, why in self._kept_as_text.items()]
         return "\n".join(map(escaped, lines))
 
     def as_json(self) -> str:
         """The same as one object. spark: a type as `StructType.fromJson` reads it, or null, and then `problem`."""
-        columns, kept_as_text = self._documents.columns()
         found = {
-            "records": {
-                "avro": self._avro.total(),
-                "json": self._counts[_JSON],
-                "null": self._counts[_NULL],
-                "other": self._counts[_OTHER],
-            },
+            "records": self._counts,
             "avro": [self._described(number, count) for number, count in sorted(self._avro.items())],
-            "json": {"spark": columns.jsonValue(), "kept_as_text": kept_as_text} if self._counts[_JSON] else None,
+            "json": {"spark": self._columns.jsonValue(), "kept_as_text": self._kept_as_text} if self._counts["json"] else None,
         }
         return escaped(orjson.dumps(found).decode())
 
@@ -74,10 +86,17 @@ class Schemas:
 
     def _type(self, number: int) -> T.DataType | str:
         """The type, or why Spark cannot read it."""
+        written = json.dumps(without_new_types(self._schema(number)))
         try:
-            return spark_type(self._decoder.reader.schema(number))
-        except UnusableSchemaError as error:
-            return f"not readable: {error}"
+            return self._spark.range(1).select(from_avro(F.lit(None).cast("binary"), written).alias("value")).schema["value"].dataType
+        except SparkFailure as error:
+            return f"not readable: {first_line(error)}"
+
+
+def _documents(values: DataFrame) -> DataFrame:
+    """Those of `values` that are JSON objects which `ingest` would use, in a column `document`. The key and place that it wants of a record are made up."""
+    place = {"key": F.lit(b"key"), "partition": F.lit(0), "offset": F.lit(0), "timestamp": F.lit(None).cast("timestamp")}
+    return usable(values.withColumns(place)).select("document")
 
 
 def _tree(kind: T.DataType) -> list[str]:

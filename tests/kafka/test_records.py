@@ -7,7 +7,7 @@ import pytest
 from avro import V1, V2, change, serialized
 from confluent_kafka import Producer
 from plain import write_topic
-from running import one_line_error, streamgauge, succeed
+from running import one_line_error, shared_spark, streamgauge, succeed
 
 from contract.errors import StreamgaugeError
 from contract.kafka import result_table
@@ -38,6 +38,7 @@ def test_avro_is_read_by_the_schema_of_each_record(registry, topic):
     assert first["value_form"] == second["value_form"] == "avro"
     in_lines = succeed("records", topic, "--limit", "1", settings=registry).stdout
     assert f", schema {first['value_schema_id']}\n" in in_lines
+    shared_spark()
     found = records(registry, topic, "--schema")[0]
     assert [(one["schema_id"], one["records"]) for one in found["avro"]] == sorted((one["value_schema_id"], 1) for one in (first, second))
     new = {field["name"] for field in json.loads(V2)["fields"]} - {field["name"] for field in json.loads(V1)["fields"]}
@@ -70,3 +71,25 @@ def test_a_topic_that_is_deleted_while_it_is_followed_is_one_line(settings, topi
 def test_a_topic_that_does_not_exist_is_not_created(settings):
     for _ in range(2):
         assert "no topic nest-loggs, but nest-logs" in one_line_error(streamgauge("records", "nest-loggs", settings=settings))
+
+
+def test_the_schema_of_json_is_that_of_a_new_table(settings, topic):
+    odd = b'{"id": 2, "tags": [null], "NAME": 1}'.replace(b"NAME", rb"\u009b")
+    write_topic(settings, topic, [b'{"id": 1, "at": {"x": 1.5}}', odd, b"rubbish", None])
+    shared_spark()
+    assert succeed("records", topic, "--schema", settings=settings).stdout == (
+        "JSON objects: 2, other bytes: 1, null: 1\n"
+        "\n"
+        "JSON, as the columns of `streamgauge ingest`:\n"
+        "root\n"
+        " |-- at: struct (nullable = true)\n"
+        " |    |-- x: double (nullable = true)\n"
+        " |-- id: long (nullable = true)\n"
+        " |-- tags: array (nullable = true)\n"
+        " |    |-- element: string (containsNull = true)\n"
+        " |-- \\u009b: long (nullable = true)\n"
+        "kept as JSON text: tags[] (an array without values)\n"
+    )
+    (found,) = records(settings, topic, "--schema")
+    assert found["records"] == {"avro": 0, "json": 2, "null": 1, "other": 1}
+    assert [field["name"] for field in found["json"]["spark"]["fields"]] == ["at", "id", "tags", "\x9b"]

@@ -170,25 +170,3 @@ def test_when_there_is_nothing_to_print_it_says_what_the_topic_has(kafka):
     kafka.write(TOPIC, b"a", b"b", partition=1)
     done = succeed("records", TOPIC, "--from", "5", settings=kafka.settings)
     assert (done.stdout, done.stderr) == ("", "no such record; topic nest-logs has offsets 0 to 1 in partition 1\n")
-
-
-def test_the_schema_of_json_is_that_of_a_new_table(kafka):
-    kafka.write(
-        TOPIC, b'{"id": 1, "at": {"x": 1.5}}', b'{"id": 2, "tags": [null], "\x1b": 1}'.replace(b"\x1b", rb"\u009b"), b"rubbish", None
-    )
-    assert succeed("records", TOPIC, "--schema", settings=kafka.settings).stdout == (
-        "JSON objects: 2, other bytes: 1, null: 1\n"
-        "\n"
-        "JSON, as the columns of `streamgauge ingest`:\n"
-        "root\n"
-        " |-- at: struct (nullable = true)\n"
-        " |    |-- x: double (nullable = true)\n"
-        " |-- id: long (nullable = true)\n"
-        " |-- tags: array (nullable = true)\n"
-        " |    |-- element: string (containsNull = true)\n"
-        " |-- \\u009b: long (nullable = true)\n"
-        "kept as JSON text: tags[] (an array without values)\n"
-    )
-    (found,) = records(kafka, "--schema")
-    assert found["records"] == {"avro": 0, "json": 2, "null": 1, "other": 1}
-    assert [field["name"] for field in found["json"]["spark"]["fields"]] == ["at", "id", "tags", "\x9b"]
