@@ -19,7 +19,7 @@ import duckdb
 from audit.catalog import Audited, audited, placed, places_in
 from audit.check import Watch, name_of
 from audit.continuous.alerts import alert, alerted, summary
-from audit.continuous.store import MEMORY_LIMIT, AuditRuns, StoreFile
+from audit.continuous.store import MEMORY_LIMIT, StoreFile
 from audit.verdict import Verdict, merged
 from audit.verdict_topic import write_verdicts
 from audit.verification import CHECKS, verify
@@ -27,6 +27,7 @@ from contract.checkpoints.contents import FILES, Checkpoint
 from contract.checkpoints.names import CheckpointPlace
 from contract.errors import StreamgaugeError, Unavailable
 from contract.kafka.errors import TopicMissing
+from contract.process.locks import InUse
 from contract.process.waiting import Say
 from contract.settings import Settings
 from contract.web.webhook import Webhook
@@ -61,12 +62,12 @@ class Result:
 
 
 def begun_when_alone(settings: Settings, say: Say, stop: Event) -> "Audit | None":
-    """The audit, as soon as no other one runs in the same STREAMGAUGE_HOME, whose process is told once. None if it is to stop before."""
+    """The audit, as soon as no other one runs in the same STREAMGAUGE_HOME, of which it tells once. None if it is to stop before."""
     is_told = False
     while True:
         try:
             return Audit(settings, say)
-        except AuditRuns as error:
+        except InUse as error:
             if not is_told:
                 say(f"waiting: {error}")
             is_told = True

@@ -1,17 +1,15 @@
 """The file in which the continuous audit keeps what it knows. Each look at a result is one transaction, so the file tells of whole looks."""
 
 import hashlib
-import os
 import pickle
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import fields, is_dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import duckdb
-from filelock import FileLock, Timeout
 
 import audit
 import contract
@@ -20,41 +18,31 @@ from audit.catalog import of_domains
 from audit.recount import opened
 from audit.store import Store
 from contract.errors import StreamgaugeError
+from contract.process.locks import alone
 from contract.settings import Settings
 from contract.static_tables import files_of, static_tables
-from contract.storage.paths import text_of
 from contract.storage.temporary import temporary_folder
 
 MEMORY_LIMIT = "100MB"
 _STATES = "states"
 
 
-class AuditRuns(StreamgaugeError):  # noqa: N818 - it names what is so
-    """Another audit runs in the same STREAMGAUGE_HOME."""
-
-
 class StoreFile(Store):
     """The file of STREAMGAUGE_HOME. It is made anew when it is damaged, or of other rules: other code, static tables or settings.
 
-    Use it from one thread. Raises AuditRuns if another process has it.
+    Use it from one thread. Raises InUse if another process has it.
     """
 
     def __init__(self, settings: Settings) -> None:
         self.file = settings.home.absolute() / "audit" / "audit.duckdb"
-        self.file.parent.mkdir(parents=True, exist_ok=True)
-        self._lock, holder = FileLock(self.file.with_name("lock")), self.file.with_name("pid")
-        try:
-            self._lock.acquire(timeout=0)
-        except Timeout as error:
-            process = (text_of(holder) or "").strip() or "not known"
-            msg = f"an audit already runs in {settings.home} (process {process}): one is enough; stop that one, or choose another STREAMGAUGE_HOME"
-            raise AuditRuns(msg) from error
-        holder.write_text(str(os.getpid()))
+        self._alone = ExitStack()
+        refusal = f"an audit already runs in {settings.home}: one is enough; stop that one, or choose another STREAMGAUGE_HOME"
+        self._alone.enter_context(alone(self.file.with_name("lock"), refusal))
         super().__init__(settings, self._opened(settings, temporary_folder(settings.home)))
 
     def close(self) -> None:
         super().close()
-        self._lock.release()
+        self._alone.close()
 
     def own(self, facts: Facts, name: str) -> Facts:
         """The facts in a table of their own, as each check deletes those that it needs no longer."""

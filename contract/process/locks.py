@@ -9,13 +9,17 @@ from filelock import FileLock, Timeout
 from contract.errors import StreamgaugeError
 
 
+class InUse(StreamgaugeError):  # noqa: N818 - it names what is so
+    """Another process does it already."""
+
+
 @contextmanager
 def alone(lock: Path, refusal: str) -> Iterator[None]:
-    """Holds the file `lock` for the block; the system releases it with the process, too. Raises StreamgaugeError(refusal) if another holds it."""
+    """Holds the file `lock` for the block; the system releases it with the process, too. Raises InUse(refusal) if another holds it."""
     lock.parent.mkdir(parents=True, exist_ok=True)
     try:
         held = FileLock(lock, timeout=0).acquire()
     except Timeout as error:
-        raise StreamgaugeError(refusal) from error
+        raise InUse(refusal) from error
     with held:
         yield

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 import orjson
-from filelock import FileLock, Timeout
 
 from contract.checkpoints.contents import Checkpoint
 from contract.checkpoints.names import CheckpointPlace, remains_of
 from contract.errors import StreamgaugeError
+from contract.process.locks import alone
 from contract.process.waiting import has_ended
 from contract.settings import Settings
 from contract.storage.paths import StoragePath, text_of, write_new, write_whole
@@ -23,17 +23,6 @@ OWNER = "owner"
 """The object next to the checkpoints that names their owner (settings.owner)."""
 RESET = ".reset"
 """The extension of a file next to a query's checkpoint while a reset deletes both."""
-
-
-class CheckpointInUse(StreamgaugeError):  # noqa: N818 - as StoreUnavailable
-    """Another process runs the query."""
-
-    def __init__(self, place: CheckpointPlace) -> None:
-        pid = "" if (driver := place.driver) is None else f" (its Spark driver is pid {driver.pid})"
-        super().__init__(
-            f"query {place.name.query} is already running in another process{pid}, which holds {place.folder}; stop it first, or use "
-            "another STREAMGAUGE_HOME"
-        )
 
 
 class OtherOwner(StreamgaugeError):  # noqa: N818
@@ -61,16 +50,13 @@ class OtherSource(StreamgaugeError):  # noqa: N818
 def locked(place: CheckpointPlace, jvm_pid: int | None = None) -> Iterator[None]:
     """Locks the checkpoint for this process. jvm_pid: of the Spark driver that will use it, if any.
 
-    Raises CheckpointInUse immediately when another process holds it. A killed process does not, but its Spark driver continues for a moment:
+    Raises InUse immediately when another process holds it. A killed process does not, but its Spark driver continues for a moment:
     raises StreamgaugeError when that does not end.
     """
-    place.notes.mkdir(parents=True, exist_ok=True)
-    note = place.note(".driver")
-    try:
-        lock = FileLock(place.note(".lock"), timeout=0).acquire()
-    except Timeout as error:
-        raise CheckpointInUse(place) from error
-    with lock:
+    note, driver = place.note(".driver"), place.driver
+    pid = "" if driver is None else f" (its Spark driver is pid {driver.pid})"
+    refusal = f"query {place.name.query} is already running in another process{pid}, which holds {place.folder}; stop it first, or use another STREAMGAUGE_HOME"
+    with alone(place.note(".lock"), refusal):
         driver = place.driver
         if driver is not None and driver.pid != jvm_pid and not has_ended(driver, PREVIOUS_DRIVER_SECONDS):
             msg = f"the Spark driver of an earlier run (pid {driver.pid}) is still running; stop it, then start again"

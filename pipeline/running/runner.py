@@ -14,12 +14,13 @@ from pyspark.sql import SparkSession
 
 from contract.errors import StreamgaugeError, Unavailable
 from contract.kafka.errors import TopicMissing
+from contract.process.locks import InUse
 from contract.process.stop_signals import Stopped, StopRequest
 from contract.process.waiting import FINISH_SECONDS
 from contract.query_status import SILENT, read_statuses
 from contract.settings import Settings
 from contract.text import utc_text
-from pipeline.checkpoint.use import CheckpointInUse, claim, locked
+from pipeline.checkpoint.use import claim, locked
 from pipeline.monitoring.alerts import Alerts
 from pipeline.monitoring.consumers import Consumers
 from pipeline.monitoring.executors import ExecutorWatch, executors_of
@@ -97,7 +98,7 @@ class Runner:
             locks.enter_context(locked(own.place(self.settings), self._jvm_pid))
             for other in sorted(query.names_in_all_modes - {own}):
                 locks.enter_context(locked(other.place(self.settings)))
-        except CheckpointInUse:
+        except InUse:
             if query.name not in unless_running:
                 raise
             return False

@@ -6,9 +6,10 @@ import subprocess
 import pytest
 
 from contract.errors import StreamgaugeError
+from contract.process.locks import InUse
 from contract.settings import Settings
 from pipeline.checkpoint import use
-from pipeline.checkpoint.use import CheckpointInUse, check_source, locked
+from pipeline.checkpoint.use import check_source, locked
 from pipeline.domains.taxi import queries
 
 
@@ -18,14 +19,14 @@ def test_a_checkpoint_is_free_when_its_process_has_ended_although_the_spark_driv
     (tmp_path / "java").symlink_to(shutil.which("cat"))
     with subprocess.Popen([tmp_path / "java"], stdin=subprocess.PIPE) as driver:
         with locked(place, driver.pid):
-            with pytest.raises(CheckpointInUse), locked(place):
+            with pytest.raises(InUse), locked(place):
                 pass
             note = place.note(".driver").read_text()
         place.note(".driver").write_text(note)  # as after a kill
         monkeypatch.setattr(use, "PREVIOUS_DRIVER_SECONDS", 0.1)
         with pytest.raises(StreamgaugeError, match="is still running") as found, locked(place):
             pass
-        assert not isinstance(found.value, CheckpointInUse)
+        assert not isinstance(found.value, InUse)
 
 
 def test_the_source_that_a_checkpoint_has_already_is_not_written_again_so_that_a_full_disk_does_not_hinder_a_restart(tmp_path):
