@@ -52,7 +52,7 @@ def without_rows(settings):
 
 
 def test_it_ends_by_itself_after_so_many_seconds(idle):
-    done = streamgauge_process("demo", "--no-dashboard", "--for", "1", settings=idle)
+    done = streamgauge_process("demo", "--no-dashboard", "--no-audit", "--only", "nest", "--for", "1", settings=idle)
     assert done.returncode == 0, done.stderr
     assert "events in" in done.stderr
     assert "stopped; the next start goes on from here" in done.stderr
