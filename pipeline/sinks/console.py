@@ -27,11 +27,7 @@ class Console(Sink):
     def _print(self, batch: DataFrame, number: int) -> None:
         rows = batch.persist()
         if not rows.isEmpty():
-            print_rows(f"{self.name}, batch {number}", rows)
+            print(f"{self.name}, batch {number}")  # noqa: T201 - what this is for
+            in_order = rows.orderBy(*rows.columns[rows.columns.index("window") :: -1]) if "window" in rows.columns else rows
+            in_order.show(MAX_ROWS, truncate=False)
         rows.unpersist()
-
-
-def print_rows(title: str, rows: DataFrame) -> None:
-    """Prints the rows, at most MAX_ROWS, ordered by window if they have one."""
-    print(title)  # noqa: T201 - what this is for
-    (rows.orderBy(*rows.columns[rows.columns.index("window") :: -1]) if "window" in rows.columns else rows).show(MAX_ROWS, truncate=False)
