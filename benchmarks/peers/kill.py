@@ -75,10 +75,10 @@ class Outcome:
     dead_letters_lost: int
 
     @classmethod
-    def of(cls, rows: Iterable[bytes], letters: Iterable[bytes], right: Truth) -> Self:
-        """rows: as they were written; the last one of a group counts. letters: the documents in the dead letters."""
-        parsed = map(orjson.loads, rows)
-        counted = Counter({(row["zip_code"], row["window"]["start"]): row["count"] for row in parsed})
+    def of(cls, rows: Iterable[tuple[bytes | None, bytes | None]], letters: Iterable[bytes], right: Truth) -> Self:
+        """rows: keys and values as they were written; the last one of a group counts. letters: the documents in the dead letters."""
+        parsed = (orjson.loads(value or key or b"") for key, value in rows)  # of a tombstone, the key names the group
+        counted = Counter({(row["zip_code"], row["window"]["start"]): row.get("count", 0) for row in parsed})
         lost, too_many = right.in_time - counted, counted - right.in_time - right.too_late
         return cls(lost.total(), too_many.total(), len(lost | too_many), (right.corrupt - Counter(letters)).total())
 
@@ -109,8 +109,8 @@ def main() -> None:
 
 def outcome(engine: Engine, settings: Settings, right: Truth) -> Outcome:
     """Compares what the engine has written."""
-    rows, letters = ([message.value() or b"" for message in messages(settings, topic)] for topic in (engine.result, engine.dead_letters))
-    return Outcome.of(rows, letters, right)
+    rows = [(message.key(), message.value()) for message in messages(settings, engine.result)]
+    return Outcome.of(rows, [message.value() or b"" for message in messages(settings, engine.dead_letters)], right)
 
 
 def truth(records: Iterable[Record]) -> Truth:

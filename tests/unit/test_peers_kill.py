@@ -22,7 +22,9 @@ def record(kind, *facts, value=b"document"):
 
 
 def row(zip_code, hour, count):
-    return orjson.dumps({"zip_code": zip_code, "window": {"start": f"2026-01-01T{hour}:00:00Z"}, "count": count})
+    """The key and the value of a row; without a count, of a tombstone."""
+    key = {"zip_code": zip_code, "window": {"start": f"2026-01-01T{hour}:00:00Z"}}
+    return orjson.dumps(key), None if count is None else orjson.dumps(key | {"count": count})
 
 
 RIGHT = truth(
@@ -53,6 +55,8 @@ def test_a_sighting_counts_once_however_many_documents_have_it_and_is_too_late_o
         (ROWS, [*LETTERS, b"damaged"], EXACT),
         ([row("10025", 10, 1), ROWS[1]], LETTERS, Outcome(2, 0, 1, 0)),
         (ROWS[:1], LETTERS, Outcome(1, 0, 1, 0)),
+        ([*ROWS, row("unknown", 11, None)], LETTERS, Outcome(1, 0, 1, 0)),
+        ([row("10025", 11, 5), *ROWS, row("10025", 11, None)], LETTERS, EXACT),
         ([row("10025", 10, 6), ROWS[1]], LETTERS, Outcome(0, 2, 1, 0)),
         ([*ROWS, row("10025", 11, 5)], LETTERS, Outcome(0, 5, 1, 0)),
         (ROWS, LETTERS[:1], Outcome(0, 0, 0, 1)),
@@ -65,6 +69,8 @@ def test_a_sighting_counts_once_however_many_documents_have_it_and_is_too_late_o
         "a dead letter is there twice",
         "two of a row are lost",
         "a row is missing",
+        "a row is deleted",
+        "a row that should not be there is deleted",
         "two are counted twice",
         "a row that should not be there",
         "one of two equal dead letters is lost",
