@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -225,8 +226,9 @@ class MoveArchive(Action):
 
     def play(self, settings: Settings) -> str:
         folder = settings.lake / self.archive
-        if not isinstance(folder, Path) or not folder.exists():
-            msg = f"there is no {folder} on this machine yet; break the system when the Nest page shows rows"
+        # The query would begin an archive without a batch anew, and not miss it.
+        if not isinstance(folder, Path) or not any(chain(folder.glob("_spark_metadata/[0-9]*"), folder.glob("_delta_log/*.json"))):
+            msg = f"{folder} has no batch on this machine yet; break the system a minute after its query has started"
             raise StreamgaugeError(msg)
         restart_pipeline(settings)
         away = folder.with_name(f"{folder.name}.away")
