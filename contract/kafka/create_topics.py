@@ -86,6 +86,11 @@ def is_compacted(kafka: KafkaCluster, topic: str) -> bool:
     return "compact" in (_settings_of(kafka, topic)["cleanup.policy"] or "")
 
 
+def most_batch_bytes(kafka: KafkaCluster, topic: str) -> int:
+    """The largest batch of records that the topic takes. Raises StreamgaugeError when its settings cannot be read."""
+    return int(_settings_of(kafka, topic)["max.message.bytes"] or 0)
+
+
 def longest_kept_ms(kafka: KafkaCluster, topic: str) -> int | None:
     """How old records in the topic can be at most: its retention, and the age of a segment, which is deleted as a whole. None without a bound.
 

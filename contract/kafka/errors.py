@@ -37,6 +37,18 @@ class TopicMissing(StreamgaugeError):  # noqa: N818
     """Kafka answers, but the topic does not exist (yet)."""
 
 
+class BatchesRefused(Unavailable):
+    """Kafka answers, but a topic takes no batch of the size that Spark's producers send."""
+
+    server = "its result topic"
+
+    def __init__(self, topic: str, most_bytes: int, batch_bytes: int) -> None:
+        super().__init__(
+            f"topic {topic} takes batches of at most {most_bytes:,} bytes (max.message.bytes), and the query sends up to {batch_bytes:,}; "
+            "raise that setting of the topic, and the query continues"
+        )
+
+
 def reason(error: KafkaException | TimeoutError, seconds: float) -> str:
     """The reason of a failed request. seconds: the request's timeout."""
     return error.args[0].str() if isinstance(error, KafkaException) else f"no answer within {seconds:g} s"

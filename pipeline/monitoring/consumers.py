@@ -12,6 +12,8 @@ from typing import Any
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
+from pipeline.monitoring.mbeans import MBeanNames
+
 _CLIENTS, _FETCHES = "kafka.consumer:type=consumer-metrics", "kafka.consumer:type=consumer-fetch-manager-metrics"
 _NAME = re.compile(
     re.escape(_FETCHES) + r",client-id=(?P<client>consumer-(?P<query>[^,]+?)-[0-9a-f]{8}-[0-9a-f]{4}-[^,]+)"
@@ -25,20 +27,14 @@ class Consumers:
     """The consumers of Spark's driver, each of which is named after its query (`KafkaTopic.reader`)."""
 
     def __init__(self, spark: SparkSession) -> None:
-        context: Any = spark.sparkContext
-        self._jvm, new_array = context._jvm, context._gateway.new_array
-        lang, self._gauges = self._jvm.java.lang, dict[tuple[str, str], Any]()
-        # By reflection: py4j calls no method of the server's own class, which Java does not export.
-        types, self._every = new_array(lang.Class, 2), new_array(lang.Object, 2)
-        types[0], types[1] = map(lang.Class.forName, ("javax.management.ObjectName", "javax.management.QueryExp"))
-        self._every[0] = self._jvm.javax.management.ObjectName(f"{_FETCHES},*")
-        self._query_names = lang.Class.forName("javax.management.MBeanServer").getMethod("queryNames", types)
-        self._server = lang.management.ManagementFactory.getPlatformMBeanServer()
+        self._jvm: Any = spark.sparkContext._jvm
+        self._gauges = dict[tuple[str, str], Any]()
+        self._names = MBeanNames(spark, f"{_FETCHES},*")
 
     def lags(self, partitions: Iterable[str]) -> dict[str, dict[str, int]]:
         """By query and partition ("topic-0"), of `partitions`, the records that it has not read. Empty if Spark's JVM has ended."""
         with contextlib.suppress(Py4JError, ConnectionError):
-            return lags_of(self._query_names.invoke(self._server, self._every).toString(), self._value, partitions)
+            return lags_of(self._names.text(), self._value, partitions)
         return {}
 
     def _value(self, name: str, attribute: str) -> float | None:

@@ -125,10 +125,13 @@ class ProgressToKafka(JsonListener):
             next_offsets = {f"{topic}-{number}": offset for (topic, number), offset in offsets.items()}
             self._states.resumes_at(query, next_offsets, catches_up=catches_up)
 
-    def waiting(self, query: str) -> None:
-        """Publishes that a query is to be started, when others have begun or with a new schema, which may take a minute."""
+    def waiting(self, query: str, why: Failure | None = None) -> None:
+        """Publishes that a query is to be started, when others have begun or with a new schema, which may take a minute.
+
+        why: what keeps it from that, if a person has to act.
+        """
         with self._lock:
-            self._states.waiting(query, datetime.now(UTC))
+            self._states.waiting(query, datetime.now(UTC), why)
         self._publish_state(query)
 
     def given_up(self, query: str, why: Failure) -> None:

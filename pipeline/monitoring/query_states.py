@@ -29,9 +29,9 @@ class QueryStates:
         self._resumes_at[query] = source_offsets
         (self._catching_up.add if catches_up else self._catching_up.discard)(query)
 
-    def waiting(self, query: str, now: datetime) -> None:
-        """A query is to be started when others have begun, or with a new schema: it restarts, and not because of an error."""
-        self._rows[query] = _row(query, None, now) | {"state": "restarting"}
+    def waiting(self, query: str, now: datetime, why: Failure | None = None) -> None:
+        """A query is to be started: when others have begun or with a new schema, or when a person has removed the cause `why`."""
+        self._rows[query] = _row(query, None, now) | {"state": "restarting"} | ({} if why is None else _error_columns(why, now))
 
     def started(self, run_id: str, query: str, now: datetime) -> None:
         self._given_up.discard(query)

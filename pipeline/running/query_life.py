@@ -18,8 +18,8 @@ A restart helped if the run completes a batch or finds that there is nothing to 
 An Avro schema id that the query does not know is fetched from the registry, and the query restarts at once. It also restarts when the
 registry has a schema that it lacked before.
 
-A query is WAITING instead of DUE while Kafka, the schema registry, the object store or the database cannot be reached. It retries every
-RETRY_SECONDS and recovers automatically. With --once, it is given up after ONCE_SECONDS. Waiting does not count as a failure.
+A query is WAITING instead of DUE while Kafka, the schema registry, the object store or the database cannot be reached, and while its result
+topic would refuse its batches. It retries every RETRY_SECONDS and recovers automatically. With --once, it is given up after ONCE_SECONDS. Waiting does not count as a failure.
 
 A start that fails is a failure like any other, except that a StreamgaugeError, which says what a person has to do, gives the query up.
 """
@@ -37,7 +37,7 @@ from py4j.protocol import Py4JJavaError
 
 from contract.checkpoints.contents import Partition
 from contract.errors import StreamgaugeError, Unavailable
-from contract.kafka.errors import KafkaUnavailable, TopicMissing
+from contract.kafka.errors import BatchesRefused, KafkaUnavailable, TopicMissing
 from contract.settings import Settings
 from pipeline.formats.confluent_avro import unknown_ids
 from pipeline.monitoring.alerts import Alerts
@@ -274,6 +274,8 @@ class QueryLife:
             self._context.alerts.send("warning", self.name, f"waits for {error.server}, and others may: {error}")
         if self.state is not State.WAITING:
             self._context.say(f"{self.name} waits for {error.server} and tries again every {RETRY_SECONDS} s: {error}")
+            if isinstance(error, BatchesRefused):
+                self._context.progress.waiting(self.name, Failure(str(error), ""))
         if self._context.once and now - since[kind] > ONCE_SECONDS:
             self._give_up(Failure(str(error), ""))
         else:

@@ -5,7 +5,7 @@ import math
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from functools import cached_property, partial
 from queue import Empty, SimpleQueue
 from typing import Any
 
@@ -24,6 +24,7 @@ from pipeline.checkpoint.use import claim, locked
 from pipeline.monitoring.alerts import Alerts
 from pipeline.monitoring.consumers import Consumers
 from pipeline.monitoring.executors import ExecutorWatch, executors_of
+from pipeline.monitoring.producers import DIED, Producers
 from pipeline.monitoring.progress import ProgressToKafka
 from pipeline.monitoring.watch import Level, QueryWatches
 from pipeline.query import Query
@@ -123,7 +124,8 @@ class Runner:
         with contextlib.ExitStack() as at_end:
             alerts = Alerts(self.settings, self.say)
             at_end.callback(alerts.close)
-            look = partial(self._look, QueryWatches(self.settings, partial(self._alert, alerts)), ExecutorWatch(), alerts)
+            watches = QueryWatches(self.settings, partial(self._alert, alerts))
+            look = partial(self._look, watches, ExecutorWatch(), alerts)
             consumers = Consumers(self.spark) if any(query.real_time for query in queries) and not self.once else None
             progress = ProgressToKafka(self.settings, self.say, self._on_progress, look, consumers)
             self.spark.streams.addListener(progress)
@@ -142,8 +144,9 @@ class Runner:
         rows: Sequence[Mapping[str, Any]],
         topic_ends: Mapping[str, int],
     ) -> None:
-        """Looks at the executors and, unless all that is there is behind and nothing more comes, at the running queries. Called in another thread."""
+        """Looks at the executors, Kafka's producers and, unless all that is there is behind and nothing more comes, at the running queries. Called in another thread."""
         self._unless_jvm_gone(partial(self._look_at_executors, executors, alerts))
+        self._unless_jvm_gone(partial(self._look_at_producers, alerts))
         if not self.once:
             watches.look(rows, topic_ends)
             self._check_sources()
@@ -151,6 +154,20 @@ class Runner:
     def _look_at_executors(self, executors: ExecutorWatch, alerts: Alerts) -> None:
         for level, what in executors.look(executors_of(self.spark)):
             self._alert(alerts, level, PIPELINE, what)
+
+    def _look_at_producers(self, alerts: Alerts) -> None:
+        if self._producers.have_died():
+            self._calls.put(partial(self._end_with_jvm, alerts))
+
+    @cached_property
+    def _producers(self) -> Producers:
+        return Producers(self.spark)
+
+    def _end_with_jvm(self, alerts: Alerts) -> None:
+        """Raises StreamgaugeError, after it has ended Spark's JVM, in which queries that wait for a dead producer would not stop."""
+        alerts.send("error", PIPELINE, DIED)
+        self._unless_jvm_gone(lambda: self.spark.sparkContext._jvm.java.lang.Runtime.getRuntime().halt(1))  # type: ignore[union-attr]
+        raise StreamgaugeError(DIED)
 
     def _check_sources(self) -> None:
         """Now and then, abandons the queries whose source is another than when they started, and restarts those that cannot read all of it."""

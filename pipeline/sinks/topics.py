@@ -3,6 +3,7 @@
 JSON is in UTC, ISO 8601 with Z, with explicit nulls. Keys are canonical, so equal keys have equal bytes.
 """
 
+import contextlib
 from abc import abstractmethod
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
@@ -14,6 +15,9 @@ from pyspark.sql import functions as F  # noqa: N812 - as PySpark's own document
 from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+from contract.errors import StreamgaugeError
+from contract.kafka.create_topics import most_batch_bytes
+from contract.kafka.errors import BatchesRefused
 from contract.kafka.result_table import read_keys
 from contract.kafka.tombstones import write_rows
 from contract.kafka.topic_ends import first_and_end_offsets
@@ -25,6 +29,8 @@ from pipeline.sinks.sink import Deletion, Sink
 from pipeline.sources.kafka import records_from, source_partitions
 from pipeline.spark.kafka_options import kafka_options
 
+BATCH_BYTES = 16 * 1024
+"""The size up to which a producer puts records into a batch: Kafka's default."""
 _BROKEN = "_broken"
 _JSON = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss'Z'", "ignoreNullFields": "false"}
 
@@ -57,11 +63,14 @@ class TopicSink(Sink):
         options = {
             **({} if "topic" in records.columns else {"topic": self.topic.name}),
             "kafka.max.request.size": str(MAX_RECORD_BYTES),
+            "kafka.batch.size": str(BATCH_BYTES),
             "kafka.linger.ms": "0",
             "kafka.compression.type": "lz4",
             "includeHeaders": "true",
             **kafka_options(settings),
         }
+        for topic in self.topics:
+            _check_batches(topic.name, int(options["kafka.batch.size"]), settings)
         return records.writeStream.format("kafka").options(**options)
 
 
@@ -194,6 +203,15 @@ class AlertsTopic(TopicSink):
     def records(self, rows: DataFrame) -> DataFrame:
         """Key: canonical JSON of the columns `key`. Value: JSON of the columns that the topic declares."""
         return rows.select(canonical_json(*self.key).alias("key"), row_json(*self.topic.row.names()).alias("value"))
+
+
+def _check_batches(topic: str, batch_bytes: int, settings: Settings) -> None:
+    """Raises BatchesRefused if Kafka's client would split a batch that the topic refuses into batches of the same size, until it dies of that."""
+    most = None
+    with contextlib.suppress(StreamgaugeError):  # a client without the right to describe settings can write, too
+        most = most_batch_bytes(settings.kafka, topic)
+    if most is not None and most < batch_bytes:
+        raise BatchesRefused(topic, most, batch_bytes)
 
 
 def row_json(*columns: str) -> Column:

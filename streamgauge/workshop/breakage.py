@@ -129,20 +129,17 @@ class Rewrite(Action):
 
 @dataclass(frozen=True)
 class SetTopic(Action):
-    """Changes a setting of a topic in Kafka. is_result: whether queries write the topic, so that one may be given up."""
+    """Changes a setting of a topic in Kafka."""
 
     topic: str
     setting: str
     value: str
-    is_result: bool = False
 
     def play(self, settings: Settings) -> None:
         self._set(settings, self.value)
 
     def undo(self, settings: Settings, before: None) -> None:  # noqa: ARG002 - what it was is declared
         self._set(settings, next(topic.config.get(self.setting) for topic in TOPICS if topic.name == self.topic))
-        if self.is_result:
-            restart_pipeline(settings)
 
     def left(self, settings: Settings) -> str | None:
         resource = ConfigResource(ResourceType.TOPIC, self.topic)

@@ -48,7 +48,7 @@ def is_running(settings):
 
 def alerts_since(settings, begun):
     found = (json.loads(message.value()) for message in read_topic(settings, "alerts"))
-    return [f"{one['query']} {one['what']}" for one in found if one["level"] == "error" and datetime.fromisoformat(one["time"]) >= begun]
+    return [f"{one['query']} {one['what']}" for one in found if one["level"] != "resolved" and datetime.fromisoformat(one["time"]) >= begun]
 
 
 def is_repaired(settings, fault):

@@ -107,6 +107,12 @@ def test_a_query_that_is_to_be_started_is_reported_meanwhile_as_one_that_restart
     assert stands(states, "state", "started_at") == ("running", "2026-11-21T12:01:46.000Z")
 
 
+def test_a_query_that_waits_for_a_person_restarts_with_that_error():
+    states = QueryStates()
+    states.waiting("counts", at(0), Failure("topic counts takes too little", ""))
+    assert stands(states, "state", "error") == ("restarting", "topic counts takes too little")
+
+
 def test_a_query_that_restarts_with_a_new_schema_has_no_error_whatever_is_told_first():
     for is_told_first in (True, False):
         states = QueryStates()

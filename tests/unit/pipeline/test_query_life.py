@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from contract.errors import StreamgaugeError
-from contract.kafka.errors import KafkaUnavailable, TopicMissing
+from contract.kafka.errors import BatchesRefused, KafkaUnavailable, TopicMissing
 from contract.registry.client import RegistryUnavailable
 from contract.settings import Settings
 from contract.storage.paths import StoreUnavailable
@@ -56,7 +56,8 @@ class World:
             starter=self,
             alerts=SimpleNamespace(send=lambda level, query, what, _="": self.alerts.append((level, query, what))),
             progress=SimpleNamespace(
-                given_up=lambda query, why: self.shown.append((query, why.error)), waiting=lambda query: self.shown.append((query, None))
+                given_up=lambda query, why: self.shown.append((query, why.error)),
+                waiting=lambda query, why=None: self.shown.append((query, why and why.error)),
             ),
             say=self.said.append,
             call=lambda call: call(),
@@ -287,6 +288,20 @@ def test_a_server_that_is_away_is_waited_for_as_long_as_it_takes(tmp_path, away,
     assert sum("waits for" in line for line in world.said) == 2, "once for each query"
     assert len(world.alerts) == 1, "one for the outage"
     assert server in world.alerts[0][2]
+
+
+def test_a_result_topic_that_refuses_batches_is_waited_for_and_shown_once(tmp_path):
+    refused = BatchesRefused("counts", 100, 16_384)
+    world = World(tmp_path, *[refused] * 20)
+    life = world.life()
+    for _ in range(20):
+        life.start()
+        assert (life.state, life.due - world.now) == (State.WAITING, 2)
+        world.now = life.due
+    life.start()
+    assert life.state is State.RUNNING
+    assert world.shown == [(life.name, str(refused))]
+    assert [alert[0] for alert in world.alerts] == ["warning"]
 
 
 def test_an_empty_topic_without_a_schema_is_waited_for_and_alarms_nobody(tmp_path):

@@ -1,0 +1,60 @@
+"""Notices that the thread of a Kafka producer in Spark's driver has died, after which whatever writes by it waits forever.
+
+Kafka's client itself only logs that. All queries share one producer: Spark opens one for each set of options.
+"""
+
+import re
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from pipeline.monitoring.mbeans import MBeanNames
+
+DIED = (
+    "the thread of Kafka's client in Spark's JVM has died, and no query can write (the cause is in spark.log, at kafka-producer-network-thread; "
+    "most likely a result topic refuses batches: see its max.message.bytes). The pipeline ends; start it again, and the queries continue from their checkpoints"
+)
+_OPEN = re.compile(r"\bkafka\.producer:type=app-info,id=([^,\]]+)")
+_MORE_THREADS = 100
+"""How many may start between the moment when threads are counted and when they are listed."""
+_THREAD = re.compile(r"kafka-producer-network-thread \| ([^,\]]+)")
+
+
+class ProducerWatch:
+    """Compares the producers that are open with the threads that run. Pure."""
+
+    def __init__(self) -> None:
+        self._have_run: set[str] = set()
+        self._suspects: set[str] = set()
+
+    def look(self, open_producers: str, threads: str) -> bool:
+        """Whether the thread of an open producer has ended, at this look and the one before: one that is being closed has none for a moment.
+
+        open_producers: the names of their MBeans, in a text. threads: the names of all threads, in a text.
+        """
+        running = set(_THREAD.findall(threads))
+        self._have_run |= running
+        before, self._suspects = self._suspects, (set(_OPEN.findall(open_producers)) & self._have_run) - running
+        return bool(before & self._suspects)
+
+
+class Producers:
+    """The producers of Spark's driver. With a local master, these are all."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        """Raises Py4JError or ConnectionError, as `have_died`, if Spark's JVM has ended."""
+        context: Any = spark.sparkContext
+        lang, self._new_array, self._watch = context._jvm.java.lang, context._gateway.new_array, ProducerWatch()
+        self._open = MBeanNames(spark, "kafka.producer:type=app-info,*")
+        self._thread, self._object = lang.Thread, lang.Object
+        # By reflection: py4j does not take an array of threads as one of objects.
+        types = self._new_array(lang.Class, 1)
+        types[0] = lang.Class.forName("[Ljava.lang.Object;")
+        self._to_text = lang.Class.forName("java.util.Arrays").getMethod("toString", types)
+
+    def have_died(self) -> bool:
+        """Whether one of them has died."""
+        arguments = self._new_array(self._object, 1)
+        arguments[0] = self._new_array(self._thread, self._thread.activeCount() + _MORE_THREADS)
+        self._thread.enumerate(arguments[0])
+        return self._watch.look(self._open.text(), str(self._to_text.invoke(None, arguments)))
