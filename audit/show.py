@@ -1,6 +1,7 @@
 """Formats the verdicts, for people and for programs."""
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime
@@ -22,6 +23,8 @@ _NO_ERRORS = {
     "unknown_lateness": "differ, and depend on records of which it is not known whether they came too late",
     "expired": "have expired, and were deleted",
 }
+_MOST_WHOLE = 2**53
+"""Doubles keep whole numbers up to this one."""
 _STYLES = {"right": "green", "wrong": "bold red", "not checked": "yellow"}
 
 
@@ -121,6 +124,8 @@ def row_text(row: Any) -> str:  # noqa: ANN401 - a row, or nothing
     """A row, or a part of one, on one line."""
     if row is None:
         return "no such row"
+    if isinstance(row, dict):  # the source's numbers are decimals or doubles, those of a topic may be whole
+        row = {name: plain(value) if isinstance(value, float) else value for name, value in row.items()}
     return shortened(f"not readable: {row.reason}" if isinstance(row, Unreadable) else json_of(row))
 
 
@@ -141,4 +146,6 @@ def plain(value: object) -> object:
     """What JSON has for a value that is no JSON."""
     if isinstance(value, datetime):
         return f"{value.isoformat().removesuffix('+00:00')}Z"
-    return float(value) if isinstance(value, Decimal) else str(value)
+    if isinstance(value, float | Decimal):
+        return int(value) if math.isfinite(value) and abs(value) <= _MOST_WHOLE and value == int(value) else float(value)
+    return str(value)

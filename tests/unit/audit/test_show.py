@@ -7,7 +7,7 @@ from decimal import Decimal
 from rich.console import Console
 
 from audit.comparison import Difference, Unreadable
-from audit.show import as_json, show
+from audit.show import as_json, row_text, show
 from audit.verdict import Beside, Lateness, RowCounts, Verdict, merged
 
 LATE = Lateness(rows=9, events=8, late_rows=2, late_events=1)
@@ -48,10 +48,28 @@ def test_of_a_wrong_row_the_columns_are_shown_that_differ_and_how_many_more_ther
     at = lines.index("  different 94301")
     assert [line.split() for line in lines[at + 1 : at + 4]] == [
         ["the", "source", "says", '{"count":3}'],
-        ["the", "sink", "holds", '{"count":4.0}'],
+        ["the", "sink", "holds", '{"count":4}'],
         ["...", "and", "1", "more"],
     ]
     assert lines[-1] == "WRONG: flows: the sink does not hold what the source says."
+
+
+def test_whole_numbers_are_shown_alike_of_whatever_type_they_are():
+    expected, found = (
+        {"fare": Decimal("4960.00"), "average": 2.0, "tip": Decimal("1.50")},
+        {"fare": 4971, "average": Decimal("3.0"), "tip": 2},
+    )
+    lines = shown(Verdict("q", "topic q", rows=RowCounts(different=1), differences=[Difference("different", "1", expected, found)]))
+    at = lines.index("  different 1")
+    assert [line.split()[-1] for line in lines[at + 1 : at + 3]] == [
+        '{"fare":4960,"average":2,"tip":1.5}',
+        '{"fare":4971,"average":3,"tip":2}',
+    ]
+
+
+def test_numbers_that_are_not_whole_or_too_large_stay_as_they_are():
+    numbers = {"a": Decimal("1E+400"), "b": 1e300, "c": float("nan"), "d": Decimal("NaN"), "e": -0.5}
+    assert row_text(numbers) == '{"a":null,"b":1e+300,"c":null,"d":null,"e":-0.5}'
 
 
 def test_a_value_that_is_no_row_and_one_that_is_not_there_are_words():
