@@ -102,7 +102,7 @@ def _problem(key: bytes | None, value: bytes | None) -> str | None:
     text, reason = json_text(value, MOST_LEVELS)
     if text is None:
         return reason
-    if not text.lstrip().startswith("{"):
+    if not text.lstrip().startswith(b"{"):
         return "no JSON object"
     clashes: list[bool] = []
     json.loads(text, object_pairs_hook=lambda pairs: clashes.append(len({name.lower() for name, _ in pairs}) < len(pairs)))

@@ -25,6 +25,8 @@ AS_WRITTEN = "\0"
 """Before the digits of a number that is a string instead. No other string has it."""
 
 _EXACT_DIGITS = 15
+_MOST_LEVELS_WRITTEN = 254
+"""`orjson` writes nothing that is nested deeper."""
 _BLANKS = b" \t\n\r"
 _STRING = re.compile(r'("(?:[^"\\]|\\.)*+")(\s*:)?', re.DOTALL)
 _NUMBER = re.compile(r"[-+.\deE]+", re.ASCII)
@@ -34,10 +36,10 @@ _TOO_MUCH = f"not JSON, or it has a number of more than {MOST_DIGITS:,} digits o
 _TOO_DEEP = "not JSON, or nested more than {} levels deep"
 
 
-def json_text(value: bytes | None, most_levels: int = MOST_LEVELS) -> tuple[str | None, str | None]:
-    """The value as a plain text, and None; or None, and why it is refused. A number that no double keeps is a string, with AS_WRITTEN."""
+def json_text(value: bytes | None, most_levels: int = MOST_LEVELS) -> tuple[bytes | None, str | None]:
+    """The value as a plain text in UTF-8, and None; or None, and why it is refused. A number that no double keeps is a string, with AS_WRITTEN."""
     if _is_plain(value, most_levels):
-        return (value or b"").decode(), None
+        return value, None
     try:
         text = (value or b"").decode()
     except UnicodeDecodeError:
@@ -59,12 +61,14 @@ def json_text(value: bytes | None, most_levels: int = MOST_LEVELS) -> tuple[str 
     except (ValueError, RecursionError):
         return None, _why_not_json(text, most_levels)
     reason = _refusal(text, most_levels) or (NAME_TWICE if any(repeats) else None)
-    return (written, None) if reason is None else (None, reason)
+    return (written.encode(), None) if reason is None else (None, reason)
 
 
 def _is_plain(value: bytes | None, most_levels: int) -> bool:
     """Whether the value is JSON as `orjson` writes it, but for blanks between its parts."""
-    if not value or len(value) > MOST_NAME_CHARACTERS or (len(value) > most_levels and value.count(b"[") + value.count(b"{") > most_levels):
+    if not value or len(value) > MOST_NAME_CHARACTERS:
+        return False
+    if most_levels < _MOST_LEVELS_WRITTEN and value.count(b"[") + value.count(b"{") > most_levels:
         return False
     try:
         written = orjson.dumps(orjson.loads(value))
