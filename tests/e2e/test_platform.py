@@ -51,11 +51,16 @@ def test_down_twice(running):
     assert "was not running" in again.stdout
 
 
+def of_ones_own(fresh):
+    return {"KAFKA_BOOTSTRAP_SERVERS": fresh.bootstrap_servers, "SCHEMA_REGISTRY_URL": "http://127.0.0.1:9"}
+
+
 def test_a_kafka_of_ones_own_is_used_and_left_alone(idle, fresh):
-    up = streamgauge("up", settings=idle, KAFKA_BOOTSTRAP_SERVERS=fresh.bootstrap_servers)
+    up = streamgauge("up", settings=idle, **of_ones_own(fresh))
     assert f"{fresh.bootstrap_servers} (yours" in up.stdout
     assert not (idle.home / "kafka").exists()
-    assert "left alone" in streamgauge("down", settings=idle, KAFKA_BOOTSTRAP_SERVERS=fresh.bootstrap_servers).stdout
+    down = streamgauge("down", settings=idle, **of_ones_own(fresh))
+    assert "left alone: it is yours, by KAFKA_BOOTSTRAP_SERVERS" in " ".join(down.stdout.split())
 
 
 def test_an_existing_topic_with_other_settings_is_named(idle, fresh):
@@ -66,7 +71,7 @@ def test_an_existing_topic_with_other_settings_is_named(idle, fresh):
     eventually(lambda: "nest-camera-stats" not in admin.list_topics().topics, "the topic to be gone")
     admin.create_topics([NewTopic("nest-camera-stats", num_partitions=2)])["nest-camera-stats"].result()
     eventually(lambda: "nest-camera-stats" in admin.list_topics().topics, "the topic")
-    up = streamgauge("up", settings=idle, KAFKA_BOOTSTRAP_SERVERS=fresh.bootstrap_servers)
+    up = streamgauge("up", settings=idle, **of_ones_own(fresh))
     assert up.returncode == 0
     assert "warning: topic nest-camera-stats has partitions=2, expected partitions=1" in up.stderr
     assert "has cleanup.policy=delete, expected cleanup.policy=compact" in up.stderr
