@@ -86,9 +86,10 @@ def is_compacted(kafka: KafkaCluster, topic: str) -> bool:
     return "compact" in (_settings_of(kafka, topic)["cleanup.policy"] or "")
 
 
-def most_batch_bytes(kafka: KafkaCluster, topic: str) -> int:
-    """The largest batch of records that the topic takes. Raises StreamgaugeError when its settings cannot be read."""
-    return int(_settings_of(kafka, topic)["max.message.bytes"] or 0)
+def most_batch_bytes(kafka: KafkaCluster, topic: str) -> int | None:
+    """The largest batch of records that the topic takes; None if Kafka does not say. Raises StreamgaugeError when its settings cannot be read."""
+    most = _settings_of(kafka, topic).get("max.message.bytes")
+    return None if most is None else int(most)
 
 
 def longest_kept_ms(kafka: KafkaCluster, topic: str) -> int | None:
