@@ -147,5 +147,5 @@ def plain(value: object) -> object:
     if isinstance(value, datetime):
         return f"{value.isoformat().removesuffix('+00:00')}Z"
     if isinstance(value, float | Decimal):
-        return int(value) if math.isfinite(value) and abs(value) <= _MOST_WHOLE and value == int(value) else float(value)
+        return int(value) if math.isfinite(value) and -_MOST_WHOLE <= value <= _MOST_WHOLE and value == int(value) else float(value)
     return str(value)
