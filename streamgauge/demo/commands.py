@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from contract.errors import check_names
+from contract.errors import StreamgaugeError, check_names
 from contract.settings import Settings
 from contract.terminal import err, out
 
@@ -18,6 +18,7 @@ def demo(
     rate: Annotated[float | None, typer.Option(min=0.001, metavar="EVENTS", help="so many events a second of each domain")] = None,
     seconds: Annotated[float | None, typer.Option("--for", metavar="SECONDS", help="end after so many seconds")] = None,
     detach: Annotated[bool, typer.Option("--detach", help="go on in the background once everything runs")] = False,  # noqa: FBT002
+    opens_page: Annotated[bool, typer.Option("--open", help="open the dashboard in a browser")] = False,  # noqa: FBT002 - an option
     break_page: Annotated[bool, typer.Option("--break-page", help="also serve the page of `streamgauge break --page`")] = False,  # noqa: FBT002
 ) -> None:
     """Run everything in the foreground. This starts Kafka, the producers, the pipeline, the audit and the dashboard. Ctrl-C or `streamgauge down` stops it; the next start continues."""
@@ -28,6 +29,9 @@ def demo(
     from streamgauge.demo.services import COMMAND
 
     check_names("domain", only or [], NAMES)
+    if opens_page and not with_dashboard:
+        msg = "--open shows the dashboard; leave out --no-dashboard"
+        raise StreamgaugeError(msg)
     settings = Settings.from_environment()
     if detach:
         arguments = (word for word in sys.argv[1:] if word != "--detach")
@@ -41,6 +45,7 @@ def demo(
         audit=not without_audit,
         domains=domains,
         rate=rate,
+        opens_page=opens_page,
         break_page=break_page,
     ).run(seconds)
 

@@ -3,7 +3,10 @@
 import os
 import shutil
 import signal
+import sys
+import threading
 import time
+import webbrowser
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -17,7 +20,7 @@ from contract.errors import StreamgaugeError
 from contract.java import jars
 from contract.java.runtime import java_home
 from contract.process.locks import alone
-from contract.process.waiting import Reminder
+from contract.process.waiting import Reminder, Say
 from contract.query_status import FAILED, IDLE, RUNNING
 from contract.settings import Settings
 from contract.terminal import can_redraw
@@ -25,7 +28,7 @@ from contract.text import size_text
 from streamgauge.demo.background import EVERYTHING_RUNS, pid_file
 from streamgauge.demo.disk import DiskSpace, most_bytes_of_topics
 from streamgauge.demo.live import LiveFigures, query_states
-from streamgauge.demo.services import PIPELINE, children
+from streamgauge.demo.services import DASHBOARD, PIPELINE, children
 from streamgauge.demo.supervision import Supervised
 from streamgauge.demo.upkeep import upkeep
 from streamgauge.platform.kafka import EmbeddedKafka
@@ -52,6 +55,7 @@ class Demo:
         audit: bool = True,
         domains: Sequence[Domain] = DOMAINS,
         rate: float | None = None,
+        opens_page: bool = False,
         break_page: bool = False,
     ) -> None:
         self.settings, self.console = settings, console
@@ -61,6 +65,7 @@ class Demo:
             settings, self.figures, dashboard=dashboard, audit=audit, break_page=break_page, domains=domains, rate=rate
         )
         self.upkeep = upkeep(settings, self._say)
+        self._opens_page = opens_page and dashboard
         self._domains, self._not_begun = domains, ["the first query"]
         self._began, self._began_at = time.monotonic(), datetime.now(UTC)
         self._ready_at = self._began
@@ -133,6 +138,9 @@ class Demo:
                 self._raise_if_disk_is_full()
             if one.look():
                 self._say(f"{one.part.name:{NAME_WIDTH}} {one.part.does}")
+                if one.part.name == DASHBOARD and self._opens_page:
+                    open_page(one.part.does, self._say)
+                    self._opens_page = False
                 if one.part.name == PIPELINE:
                     for other in supervised:
                         other.wait_no_longer()
@@ -181,6 +189,14 @@ class Demo:
 
     def _say(self, line: str) -> None:
         self.console.print(f"{time.monotonic() - self._began:5.0f} s  {line}")
+
+
+def open_page(url: str, say: Say) -> None:
+    """Opens `url` in the user's browser, without waiting for it. Says so if there is no screen for one, as on a server."""
+    if sys.platform != "darwin" and not any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")):
+        say(f"there is no screen for a browser here; open {url}")
+        return
+    threading.Thread(target=webbrowser.open, args=[url], daemon=True).start()  # some browsers end only when they are closed
 
 
 def _interrupt(*_: object) -> None:

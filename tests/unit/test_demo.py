@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import orjson
+import pytest
 from filelock import FileLock
 from foreign_rows import example
 from messages import refused
@@ -73,9 +74,12 @@ def test_a_rate_is_that_of_each_producer_and_takes_the_place_of_the_speed_of_tri
     assert "--speed-up" not in chosen["produce-taxi"], "it refuses both"
 
 
-def test_a_domain_that_does_not_exist_is_one_line(tmp_path):
-    line = one_line_error(streamgauge("demo", "--only", "taxis", settings=settings_on_free_ports(tmp_path)))
-    assert "no domain taxis; there are nest, taxi, wikimedia" in line
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [(("--only", "taxis"), "no domain taxis; there are nest, taxi, wikimedia"), (("--open", "--no-dashboard"), "leave out --no-dashboard")],
+)
+def test_what_the_demo_cannot_do_is_one_line(tmp_path, options, told):
+    assert told in one_line_error(streamgauge("demo", *options, settings=settings_on_free_ports(tmp_path)))
 
 
 def test_everything_runs_when_each_query_of_its_domains_has_begun_in_this_demo_or_was_given_up(tmp_path):

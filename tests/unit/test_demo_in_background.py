@@ -1,5 +1,6 @@
 """`streamgauge demo --detach` and `down`: what starts in the background, what its caller is told, and what ends it."""
 
+import shlex
 import signal
 import subprocess
 import sys
@@ -7,9 +8,10 @@ import sys
 import psutil
 import pytest
 from messages import absent
-from running import alive, settings_on_free_ports, streamgauge
+from running import alive, eventually, settings_on_free_ports, streamgauge
 
 from streamgauge.demo import background
+from streamgauge.demo.demo import open_page
 
 FOR_EVER = "import signal; signal.pause()"
 
@@ -85,3 +87,22 @@ def test_down_ends_the_demo_and_what_is_left_of_one_that_was_killed_is_no_demo(s
         assert (done.returncode, done.stdout.splitlines()[0]) == (0, "the demo is stopped")
         assert demo.wait() == -signal.SIGTERM
     assert "the demo" not in streamgauge("down", settings=settings).stdout
+
+
+def test_a_page_opens_in_the_browser_that_the_environment_names(tmp_path, monkeypatch):
+    script = "import pathlib, sys; pathlib.Path(sys.argv[1]).write_text(sys.argv[2])"
+    (tmp_path / "script.py").write_text(script)
+    monkeypatch.setenv("BROWSER", f"{shlex.join([sys.executable, str(tmp_path / 'script.py'), str(tmp_path / 'opened')])} %s")
+    open_page("http://127.0.0.1:8501", pytest.fail)
+    eventually(
+        lambda: (tmp_path / "opened").exists() and (tmp_path / "opened").read_text() == "http://127.0.0.1:8501", "the page to be opened"
+    )
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="macOS has a screen")
+def test_without_a_screen_the_address_is_said(monkeypatch):
+    for name in ("BROWSER", "DISPLAY", "WAYLAND_DISPLAY"):
+        monkeypatch.delenv(name, raising=False)
+    said = []
+    open_page("http://127.0.0.1:8501", said.append)
+    assert absent(said[0], "open http://127.0.0.1:8501") == []
