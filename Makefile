@@ -131,11 +131,12 @@ workshop-bundle: .venv/.dev ## the workshop for machines without a network: buil
 	mkdir -p $(BUNDLE)/.uv/bin
 	git archive HEAD | tar -x -C $(BUNDLE)
 	cp $(UV) $(BUNDLE)/$(UV)
-	echo 'cache-dir = ".bundle/uv"' >$(BUNDLE)/uv.toml
+	@# For lake/, uv reads no settings of the folder above.
+	echo 'cache-dir = ".bundle/uv"' | tee $(BUNDLE)/uv.toml >$(BUNDLE)/lake/uv.toml
 	$(MAKE) -C $(BUNDLE) setup lake workshop-notebooks
 	cd $(BUNDLE) && STREAMGAUGE_CACHE=.bundle/jars $(RUN)streamgauge fetch
 	cd $(BUNDLE) && STREAMGAUGE_CACHE=.bundle/jars lake/.venv/bin/streamgauge fetch
-	echo 'offline = true' >>$(BUNDLE)/uv.toml
+	echo 'offline = true' | tee -a $(BUNDLE)/uv.toml >>$(BUNDLE)/lake/uv.toml
 	rm -rf $(BUNDLE)/.venv $(BUNDLE)/lake/.venv $(BUNDLE)/my-workshop
 	@# Each machine's `fetch` makes these for its own folder, from what is in .bundle.
 	rm -rf $(BUNDLE)/.bundle/jars/class-data $(BUNDLE)/.bundle/jars/unpacked
