@@ -85,8 +85,12 @@ def solution(number: Number) -> None:
     from rich.syntax import Syntax
 
     lab = labs.lab_of(number)
-    out.print(Syntax((lab.folder / "solution.py").read_text().rstrip(), "python", background_color="default"))
-    out.print(f"\nwhy: {_shown(lab, 'discussion.md')}")
+    code = (lab.folder / "solution.py").read_text()
+    if out.is_terminal:
+        out.print(Syntax(code.rstrip(), "python", background_color="default"))
+    else:
+        typer.echo(code, nl=False)  # for a file or another program, as it is
+    err.print(f"\nwhy: {_shown(lab, 'discussion.md')}")
 
 
 @workshop.command()

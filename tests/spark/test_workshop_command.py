@@ -101,9 +101,10 @@ def test_a_start_and_a_reset_lose_nothing_that_the_learner_wrote(workshop):
     assert workshop("reset", 1).stdout.endswith("is as at the start\n")
 
 
-def test_the_solution_is_printed_and_changes_nothing(workshop):
-    printed = [line.rstrip() for line in workshop("solution", 1).stdout.splitlines()]
-    assert '    return cameras.where("camera.last_event.has_person").select(' in printed
+def test_the_solution_can_be_written_to_a_file_and_changes_nothing(workshop):
+    printed = workshop("solution", 1)
+    assert printed.stdout == (lab_of(1).folder / "solution.py").read_text()
+    assert "why: " in printed.stderr
     assert not Path("my-workshop").exists()
 
 
