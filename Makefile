@@ -85,14 +85,14 @@ format: .venv/.dev ## put the code into its format
 test: WORKERS := 3
 test: .venv/.dev lake/.venv/.ready ## every test but compose-test and the longest (marked `long`)
 	$(PYTEST) -m "not long and not delta" $(addprefix tests/,$(TIERS))
-	$(if $(filter $(TIERS_OF_DELTA),$(TIERS)),$(PYTEST_OF_DELTA) -m "not long and delta" $(call files_of_delta,$(TIERS)))
+	$(if $(call files_of_delta,$(TIERS)),$(PYTEST_OF_DELTA) -m "not long and delta" $(call files_of_delta,$(TIERS)))
 
 test-quick: .venv/.dev ## what needs neither server nor Delta: for each change
 	$(PYTEST) -m "not long and not delta" tests/spark tests/unit
 
 $(addprefix test-,$(TIERS)): test-%: .venv/.dev
 	$(PYTEST) -m "not delta" tests/$*
-	$(if $(filter $(TIERS_OF_DELTA),$*),$(PYTEST_OF_DELTA) -m delta $(call files_of_delta,$*))
+	$(if $(call files_of_delta,$*),$(PYTEST_OF_DELTA) -m delta $(call files_of_delta,$*))
 
 $(addprefix test-,$(TIERS_OF_DELTA)): lake/.venv/.ready
 

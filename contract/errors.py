@@ -19,7 +19,7 @@ class StreamgaugeError(Exception):
 
 
 class Unavailable(StreamgaugeError):  # noqa: N818 - it names the state, which may pass
-    """A server does not answer, or does not take what it has to. A retry may succeed. server: what messages call it."""
+    """A server does not answer, or a topic refuses what is written to it. A retry may succeed. server: what messages call it."""
 
     server: ClassVar[str]
     exit_code = 3

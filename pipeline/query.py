@@ -40,12 +40,12 @@ class Query:
     decode: records (columns of sources.kafka.RECORD), and WriterSchemas if `subject` is set -> rows. It must keep `topic`, `partition` and
     `offset` if `watermark` is set.
     transform: rows, static tables -> result rows for the sink.
-    has_timers: whether `transform` ends in transformWithState, which takes no batch.
+    has_timers: whether `transform` ends in transformWithState, which needs another state store.
     subject: the schema registry subject of the source's values, if they are Avro in the Confluent wire format.
     static_tables: the tables that `transform` joins.
     trigger_seconds: the interval between the starts of two micro-batches. The next one starts immediately if a batch takes longer.
     on_request: `streamgauge run` without names, and so the demo, leaves the query out.
-    real_time: how often the query writes a checkpoint in Spark's real-time mode, e.g. "10 seconds"; None for micro-batches.
+    real_time: how often the query writes a checkpoint in Spark's real-time mode, e.g. "30 seconds"; None for micro-batches.
     version: part of the checkpoint's path. Increase it when the query's state changes.
     """
 

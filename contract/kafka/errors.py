@@ -45,7 +45,7 @@ class BatchesRefused(Unavailable):
     def __init__(self, topic: str, most_bytes: int, batch_bytes: int) -> None:
         super().__init__(
             f"topic {topic} takes batches of at most {most_bytes:,} bytes (max.message.bytes), and the query sends up to {batch_bytes:,}; "
-            "raise that setting of the topic, and the query continues"
+            "raise that setting of the topic, or lower batch.size if STREAMGAUGE_KAFKA_OPTIONS sets it, and the query continues"
         )
 
 

@@ -11,13 +11,13 @@ from pyspark.sql import SparkSession
 from pipeline.monitoring.mbeans import MBeanNames
 
 DIED = (
-    "the thread of Kafka's client in Spark's JVM has died, and no query can write (the cause is in spark.log, at kafka-producer-network-thread; "
+    "the thread of Kafka's client in Spark's JVM has died, and no query can write to Kafka (the cause is in spark.log, at kafka-producer-network-thread; "
     "most likely a result topic refuses batches: see its max.message.bytes). The pipeline ends; start it again, and the queries continue from their checkpoints"
 )
-_OPEN = re.compile(r"\bkafka\.producer:type=app-info,id=([^,\]]+)")
+OPEN = re.compile(r"\bkafka\.producer:type=app-info,id=([^,\]]+)")
 _MORE_THREADS = 100
 """How many may start between the moment when threads are counted and when they are listed."""
-_THREAD = re.compile(r"kafka-producer-network-thread \| ([^,\]]+)")
+THREAD = re.compile(r"kafka-producer-network-thread \| ([^,\]]+)")
 
 
 class ProducerWatch:
@@ -32,10 +32,12 @@ class ProducerWatch:
 
         open_producers: the names of their MBeans, in a text. threads: the names of all threads, in a text.
         """
-        running = set(_THREAD.findall(threads))
+        running = set(THREAD.findall(threads))
         self._have_run |= running
-        before, self._suspects = self._suspects, (set(_OPEN.findall(open_producers)) & self._have_run) - running
-        return bool(before & self._suspects)
+        before, self._suspects = self._suspects, (set(OPEN.findall(open_producers)) & self._have_run) - running
+        died = before & self._suspects
+        self._have_run -= died  # said once
+        return bool(died)
 
 
 class Producers:
@@ -53,8 +55,16 @@ class Producers:
         self._to_text = lang.Class.forName("java.util.Arrays").getMethod("toString", types)
 
     def have_died(self) -> bool:
-        """Whether one of them has died."""
+        """Whether one of them has died since the last call."""
+        return self._watch.look(self.open(), self.threads())
+
+    def open(self) -> str:
+        """The names of the MBeans of those that are open, in a text."""
+        return self._open.text()
+
+    def threads(self) -> str:
+        """The names of the driver's threads, in a text."""
         arguments = self._new_array(self._object, 1)
         arguments[0] = self._new_array(self._thread, self._thread.activeCount() + _MORE_THREADS)
         self._thread.enumerate(arguments[0])
-        return self._watch.look(self._open.text(), str(self._to_text.invoke(None, arguments)))
+        return str(self._to_text.invoke(None, arguments))

@@ -59,7 +59,7 @@ class State(Enum):
     """The state of a query in its life cycle."""
 
     DUE = "is to be started when its time has come"
-    WAITING = "is to be started when a server answers that it needs, or has a schema"
+    WAITING = "is to be started when a server answers that it needs, or has a schema, or its result topic takes batches"
     RUNNING = "has a run under way"
     ENDED = "has ended without a failure"
     GIVEN_UP = "has failed, and is not restarted"
@@ -98,6 +98,7 @@ class QueryLife:
         self._unknown_ids: list[int] = []
         self._stops_after = math.inf
         self._has_caught_up = False
+        self._waits_for: type[Unavailable] | None = None
 
     @property
     def name(self) -> str:
@@ -269,13 +270,18 @@ class QueryLife:
     def _wait(self, error: Unavailable) -> None:
         """Retries after RETRY_SECONDS. With --once, gives up after ONCE_SECONDS."""
         now, since, kind = self._context.clock(), self._context.unavailable_since, type(error)
+        is_own = isinstance(error, BatchesRefused)  # by this query's topic: no other query waits for it
         if kind not in since:
             since[kind] = now
-            self._context.alerts.send("warning", self.name, f"waits for {error.server}, and others may: {error}")
-        if self.state is not State.WAITING:
+            if not is_own:
+                self._context.alerts.send("warning", self.name, f"waits for {error.server}, and others may: {error}")
+        if self.state is not State.WAITING or kind is not self._waits_for:
             self._context.say(f"{self.name} waits for {error.server} and tries again every {RETRY_SECONDS} s: {error}")
-            if isinstance(error, BatchesRefused):
+            if is_own:
+                self._has_warned = True  # `resolved` follows when it runs again
+                self._context.alerts.send("warning", self.name, f"waits for {error.server}: {error}")
                 self._context.progress.waiting(self.name, Failure(str(error), ""))
+        self._waits_for = kind
         if self._context.once and now - since[kind] > ONCE_SECONDS:
             self._give_up(Failure(str(error), ""))
         else:

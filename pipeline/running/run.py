@@ -140,7 +140,7 @@ class Starter:
         In real-time mode, a query with a watermark that has run before first catches up, unless `has_caught_up`: a run processes in one
         batch all that an earlier one may have written rows of (docs/explained/checkpoints.md).
 
-        Raises KafkaUnavailable, RegistryUnavailable or StoreUnavailable when that server cannot be reached, TopicMissing when a source or result topic is
+        Raises KafkaUnavailable, RegistryUnavailable or StoreUnavailable when that server cannot be reached, BatchesRefused when a result topic would refuse its batches, TopicMissing when a source or result topic is
         missing, SchemaAwaited when there is nothing to read yet, another StreamgaugeError when user action is required, and anything that the query's own functions raise.
         """
         place, source = query.checkpoint_name.place(self._settings), query.source

@@ -15,7 +15,9 @@ def demo(
     with_dashboard: Annotated[bool, typer.Option("--dashboard/--no-dashboard", help="with the dashboard, or without")] = True,  # noqa: FBT002 - an option
     without_audit: Annotated[bool, typer.Option("--no-audit", help="without the continuous audit")] = False,  # noqa: FBT002 - an option
     only: Annotated[list[str] | None, typer.Option(metavar="DOMAIN", help="with events of this domain alone; can be repeated")] = None,
-    rate: Annotated[float | None, typer.Option(min=0.001, metavar="EVENTS", help="so many events a second of each domain")] = None,
+    rate: Annotated[
+        float | None, typer.Option(min=0.001, metavar="EVENTS", help="events per second of each domain; live edits keep their own rate")
+    ] = None,
     seconds: Annotated[float | None, typer.Option("--for", metavar="SECONDS", help="end after so many seconds")] = None,
     detach: Annotated[bool, typer.Option("--detach", help="go on in the background once everything runs")] = False,  # noqa: FBT002
     opens_page: Annotated[bool, typer.Option("--open", help="open the dashboard in a browser")] = False,  # noqa: FBT002 - an option

@@ -143,7 +143,7 @@ def children(
 
 
 def _paced(domain: Domain, rate: float | None) -> Sequence[str]:
-    """The options of a domain's producer, with another rate. Trips are paced by --speed-up or by --rate; other producers take both."""
+    """The options of a domain's producer, with another rate. Trips are paced by --speed-up or by --rate; other producers take both. Live edits ignore it."""
     if rate is None:
         return domain.demo
     options = list(domain.demo)

@@ -35,7 +35,9 @@ def records(
     follow: Annotated[bool, typer.Option("--follow", help="go on with records that arrive; Ctrl-C ends it")] = False,  # noqa: FBT002 - an option
     partition: Annotated[list[int] | None, typer.Option(help="only of this partition; can be repeated", show_default=False)] = None,
     key: Annotated[str | None, typer.Option(metavar="TEXT", help="only with the key TEXT, or TEXT in a field of the key")] = None,
-    schema: Annotated[bool, typer.Option("--schema", help="print the schema of the values instead, by Spark: takes seconds")] = False,  # noqa: FBT002
+    schema: Annotated[
+        bool, typer.Option("--schema", help="print the schema that Spark gives the values, instead of the records; takes some seconds")
+    ] = False,  # noqa: FBT002
     output_format: FormatOption = "table",
 ) -> None:
     """Print the records of a topic, decoded. In order of time: offset, time, key, headers, and the value in JSON, text or hex."""
@@ -84,10 +86,11 @@ def _print(found: Iterable["tuple[Message, Decoded]"], decoder: "Decoder", outpu
 
 
 def _print_schema(found: Iterable["tuple[Message, Decoded]"], decoder: "Decoder", settings: Settings, output_format: str) -> None:
+    from contract.storage.temporary import temporary_folder
     from pipeline.spark.session import running_session
     from streamgauge.records.schemas import Schemas
 
     on_this_machine = replace(settings, spark_master="local[*]")
-    with running_session(on_this_machine) as spark, tempfile.TemporaryDirectory() as folder:
+    with running_session(on_this_machine) as spark, tempfile.TemporaryDirectory(dir=temporary_folder(settings.home)) as folder:
         schemas = Schemas((message.value() for message, _ in found), decoder, spark, Path(folder))
         sys.stdout.write((schemas.as_json() if output_format == "json" else schemas.as_text()) + "\n")

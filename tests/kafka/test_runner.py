@@ -20,6 +20,7 @@ from contract.kafka.create_topics import create_topics
 from contract.process.stop_signals import Stopped, StopRequest, stop_requested
 from contract.query_status import read_statuses
 from contract.topics import Topic
+from pipeline.monitoring.producers import OPEN, THREAD, Producers
 from pipeline.query import Query
 from pipeline.running.runner import Runner
 from pipeline.sinks.topics import CompactedTopic
@@ -94,6 +95,15 @@ def test_a_query_that_cannot_be_started_is_given_up_and_the_others_run(spark, pl
     assert said[-1].startswith("error: query broken given up: "), said
     assert reason in said[-1], said
     assert not any("\n" in line for line in said), "each is one line"
+
+
+def test_the_producer_that_has_written_is_seen_with_its_thread(spark, platform):
+    source, result = topic(platform), topic(platform)
+    write_topic(platform, source.name, [b"a"])
+    run_once(spark, platform, copying(source, result))
+    producers = Producers(spark)
+    assert set(OPEN.findall(producers.open())) & set(THREAD.findall(producers.threads()))
+    assert not producers.have_died()
 
 
 def test_a_checkpoint_with_an_empty_file_is_named_and_the_other_queries_run(spark, platform):

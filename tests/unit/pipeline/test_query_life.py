@@ -304,6 +304,16 @@ def test_a_result_topic_that_refuses_batches_is_waited_for_and_shown_once(tmp_pa
     assert [alert[0] for alert in world.alerts] == ["warning"]
 
 
+def test_that_a_topic_refuses_batches_is_said_of_each_query_once_also_while_others_start_and_after_an_outage(tmp_path):
+    refused = BatchesRefused("counts", 100, 16_384)
+    world = World(tmp_path, AWAY, refused, None, refused, refused)
+    first, second, third = world.life(), world.life(1), world.life(2)
+    for life in (first, first, second, first, third):
+        life.start()
+    assert world.shown == [(first.name, str(refused)), (third.name, str(refused))]
+    assert [query for level, query, what in world.alerts if "result topic" in what] == [first.name, third.name]
+
+
 def test_an_empty_topic_without_a_schema_is_waited_for_and_alarms_nobody(tmp_path):
     nothing = SchemaAwaited(queries(Settings(home=tmp_path))[0], "s-value")
     world = World(tmp_path, *[nothing] * 50)
