@@ -18,7 +18,7 @@ TIERS := e2e cluster kafka secure dashboard spark unit
 # Those with tests that need Delta.
 TIERS_OF_DELTA := cluster e2e kafka secure spark
 # The files of these tiers that have tests which need Delta. Each worker imports all files that it is given.
-files_of_delta = $(shell grep -rl --include='*.py' 'mark\.delta' $(addprefix tests/,$(filter $(TIERS_OF_DELTA),$(1))))
+files_of_delta = $(if $(filter $(TIERS_OF_DELTA),$(1)),$(shell grep -rl --include='*.py' 'mark\.delta' $(addprefix tests/,$(filter $(TIERS_OF_DELTA),$(1)))))
 
 .PHONY: help setup demo check docs screenshots animation format test test-quick $(addprefix test-,$(TIERS)) lake compose-test chaos crash-points schedules bench workshop-notebooks workshop-bundle jars-lock clean clean-data
 
