@@ -51,6 +51,11 @@ def alerts_since(settings, begun):
     return [f"{one['query']} {one['what']}" for one in found if one["level"] != "resolved" and datetime.fromisoformat(one["time"]) >= begun]
 
 
+def audit_says_right(settings, queries):
+    verdicts = {message.key(): json.loads(message.value()) for message in read_topic(settings, "verdicts") if message.value()}
+    return all(one["verdict"] == "right" for one in verdicts.values() if one["query"] in queries)
+
+
 def is_repaired(settings, fault):
     try:
         return not list(breaking.remains(fault, settings)) and is_running(settings)
@@ -70,3 +75,5 @@ def test_its_alert_comes_and_after_it_is_undone_every_row_is_right(demo, fault, 
     succeed("break", "--undo", settings=demo)
     eventually(lambda: is_repaired(demo, fault), "the system to be repaired")
     record_property("seconds until it is repaired", round(time.monotonic() - undone))
+    if expected:  # the audit alarms again only after it has seen that all is right
+        eventually(lambda: audit_says_right(demo, FAULTS[fault].queries), "the audit to say that every row is right")
