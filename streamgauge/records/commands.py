@@ -35,9 +35,7 @@ def records(
     follow: Annotated[bool, typer.Option("--follow", help="go on with records that arrive; Ctrl-C ends it")] = False,  # noqa: FBT002 - an option
     partition: Annotated[list[int] | None, typer.Option(help="only of this partition; can be repeated", show_default=False)] = None,
     key: Annotated[str | None, typer.Option(metavar="TEXT", help="only with the key TEXT, or TEXT in a field of the key")] = None,
-    schema: Annotated[
-        bool, typer.Option("--schema", help="print the schema that Spark gives the values, instead of the records; takes some seconds")
-    ] = False,  # noqa: FBT002
+    schema: Annotated[bool, typer.Option("--schema", help="print the schema that Spark gives the values, which takes seconds")] = False,  # noqa: FBT002
     output_format: FormatOption = "table",
 ) -> None:
     """Print the records of a topic, decoded. In order of time: offset, time, key, headers, and the value in JSON, text or hex."""
