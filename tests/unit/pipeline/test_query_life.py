@@ -91,6 +91,15 @@ class World:
         self.runs[-1].ended()
 
 
+def start_after_waits(world, life, waits):
+    """Starts a query that waits so many times first, two seconds each."""
+    for _ in range(waits):
+        life.start()
+        assert (life.state, life.due - world.now) == (State.WAITING, 2)
+        world.now = life.due
+    life.start()
+
+
 def test_a_query_is_due_at_once_runs_and_ends(tmp_path):
     world = World(tmp_path)
     life = world.life()
@@ -294,11 +303,7 @@ def test_a_result_topic_that_refuses_batches_is_waited_for_and_shown_once(tmp_pa
     refused = BatchesRefused("counts", 100, 16_384)
     world = World(tmp_path, *[refused] * 20)
     life = world.life()
-    for _ in range(20):
-        life.start()
-        assert (life.state, life.due - world.now) == (State.WAITING, 2)
-        world.now = life.due
-    life.start()
+    start_after_waits(world, life, 20)
     assert life.state is State.RUNNING
     assert world.shown == [(life.name, str(refused))]
     assert [alert[0] for alert in world.alerts] == ["warning"]
@@ -318,11 +323,7 @@ def test_an_empty_topic_without_a_schema_is_waited_for_and_alarms_nobody(tmp_pat
     nothing = SchemaAwaited(queries(Settings(home=tmp_path))[0], "s-value")
     world = World(tmp_path, *[nothing] * 50)
     life = world.life()
-    for _ in range(50):
-        life.start()
-        assert (life.state, life.due - world.now) == (State.WAITING, 2)
-        world.now = life.due
-    life.start()
+    start_after_waits(world, life, 50)
     assert (life.state, world.alerts) == (State.RUNNING, [])
     assert world.said == [f"{life.name} waits for a schema: {nothing}", f"{life.name} runs"]
 
