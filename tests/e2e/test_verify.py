@@ -79,9 +79,9 @@ def test_right_while_it_runs_after_kill_9_and_when_it_runs_again(fresh, right, s
     with started(fresh, *paced):
         with started(few_rows(small_batches, **{PLANS_KEPT: "2"}), "run", *QUERIES) as pipeline:
             eventually(lambda: committed(fresh) == {*QUERIES}, "each query to have committed a batch")
-            before = until_batch(fresh, 4)
+            until_batch(fresh, 4)
             running = right()
-            assert until_batch(fresh, before + 1) > running[STATS].batch, "the pipeline should have gone on meanwhile"
+            until_batch(fresh, running[STATS].batch + 1)
             processes = below(pipeline.pid)
             pipeline.send_signal(signal.SIGKILL)
             pipeline.wait(30)
