@@ -25,6 +25,7 @@ from audit.store import Store
 from audit.verdict import RowCounts, Verdict
 from contract.checkpoints.contents import Offsets
 from contract.checkpoints.names import CheckpointPlace
+from contract.json_text import without_case
 from contract.kafka.create_topics import is_compacted
 from contract.kafka.topic_ends import first_and_end_offsets
 from contract.settings import Settings
@@ -105,7 +106,7 @@ def _problem(key: bytes | None, value: bytes | None) -> str | None:
     if not text.lstrip().startswith(b"{"):
         return "no JSON object"
     clashes: list[bool] = []
-    json.loads(text, object_pairs_hook=lambda pairs: clashes.append(len({name.lower() for name, _ in pairs}) < len(pairs)))
+    json.loads(text, object_pairs_hook=lambda pairs: clashes.append(len({without_case(name) for name, _ in pairs}) < len(pairs)))
     return "an object has two names that differ in case only" if any(clashes) else None
 
 

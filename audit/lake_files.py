@@ -49,7 +49,8 @@ def _actions(log: StoragePath) -> Iterator[dict[str, Any]]:
             for action in parquet.read_table(file, columns=["metaData", "add"]).to_pylist():
                 yield {name: value for name, value in action.items() if value}
     for name in commits:
-        yield from map(json.loads, (text_of(log / name) or "").splitlines())
+        # Not `splitlines`: the smallest and greatest texts of a file are there, and may hold other line breaks, such as U+2028.
+        yield from map(json.loads, filter(None, (text_of(log / name) or "").split("\n")))
 
 
 def delta_rows(folder: StoragePath, files: Sequence[StoragePath], database: duckdb.DuckDBPyConnection) -> list[dict[str, Any]]:

@@ -16,6 +16,15 @@ TIME = r"(?:19[7-9]|[2-9]\d\d)\d-\d\d-\d\d[T ](?:[01]\d|2[0-3]):\d\d:\d\d(?:\.\d
 YEAR_10000 = 253_402_300_800
 """Its start, in seconds since 1970."""
 
+DOTTED_I = ("\u0130", "i")
+LIKE_OTHERS = (
+    "\u00b5\u0131\u017f\u0345\u03c2\u03d0\u03d1\u03d5\u03d6\u03f0\u03f1\u03f5\u1c80\u1c81\u1c82\u1c83\u1c84\u1c85\u1c86\u1c87\u1c88\u1e9b\u1fbe",
+    "\u03bc\u0069\u0073\u03b9\u03c3\u03b2\u03b8\u03c6\u03c0\u03ba\u03c1\u03b5\u0432\u0434\u043e\u0441\u0442\u0442\u044a\u0463\ua64b\u1e61\u03b9",
+)
+"""Small letters that share their capital with another one, such as dotless i, long s and the sign for micro, and that one; and the one
+capital whose small letter, in full, is two characters. See `without_case`."""
+
+_LIKE_OTHERS = str.maketrans(*LIKE_OTHERS)
 _TIME = re.compile(TIME, re.ASCII)
 # An escaped backslash, after which a u is a letter, and both halves of a character beyond the first 65,536.
 _ESCAPED_PAIR = re.compile(rb"\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}")
@@ -52,6 +61,11 @@ def repeats_a_name(text: bytes) -> bool:
     with suppress(ValueError, RecursionError):
         json.loads(text, parse_int=float, object_pairs_hook=look)
     return found
+
+
+def without_case(name: str) -> str:
+    """The same for two names exactly if they differ in case only, as Java compares them, and with it Spark: letter by letter."""
+    return name.replace(*DOTTED_I).lower().translate(_LIKE_OTHERS)
 
 
 def is_json(text: bytes) -> bool:

@@ -88,6 +88,7 @@ def main() -> None:
     """Runs the command. An error that the user can fix is printed as one line. docs/commands.md lists the exit codes."""
     try:
         _refuse_windows()
+        _refuse_bytes_that_are_no_text(sys.argv[1:])
         prepare_proxies()
         code = app(prog_name="streamgauge", standalone_mode=False)
     except (StreamgaugeError, OSError) as error:
@@ -123,6 +124,15 @@ def _refuse_windows() -> None:
     if sys.platform == "win32":
         msg = "Windows runs Streamgauge in WSL only (Windows Subsystem for Linux): install that with `wsl --install`, and start Streamgauge in its terminal"
         raise StreamgaugeError(msg)
+
+
+def _refuse_bytes_that_are_no_text(arguments: list[str]) -> None:
+    for argument in arguments:
+        try:
+            argument.encode()
+        except UnicodeEncodeError:  # Python has such bytes as halves of surrogate pairs, which no client takes
+            msg = f"argument {argument!r} is not UTF-8; correct it, or set LANG to a locale in UTF-8"
+            raise StreamgaugeError(msg) from None
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812
 
-from contract.json_text import MAX_DIGITS
+from contract.json_text import DOTTED_I, LIKE_OTHERS, MAX_DIGITS
 
 MAX_LEVELS = 999
 """How deep objects and arrays may be nested. Spark's parser takes a level more, the one around the text."""
@@ -87,7 +87,8 @@ def json_reason(text: Column, levels: int = MAX_LEVELS) -> Column:
 
 def names_differ_in_case_only(text: Column) -> Column:
     """Whether an object in the text has two names that differ in case only, at any level. text: without a `json_reason`."""
-    return F.try_parse_json(F.lower(F.to_json(F.try_parse_json(text)))).isNull()
+    lower = F.lower(F.translate(F.to_json(F.try_parse_json(text)), *DOTTED_I))
+    return F.try_parse_json(F.translate(lower, *LIKE_OTHERS)).isNull()
 
 
 def is_rounded(number: Column) -> Column:

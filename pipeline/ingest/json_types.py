@@ -4,6 +4,7 @@ Input types are those of Spark's variants (`schema_of_variant_agg`): BIGINT, DEC
 object, VOID for a field that is always null, VARIANT for a field of mixed types.
 """
 
+import uuid
 from collections.abc import Callable, Iterator
 from typing import cast
 
@@ -12,6 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
 from contract.errors import StreamgaugeError
+from contract.json_text import without_case
 
 _WHOLE = T.DecimalType(38, 0)
 _BIGINT_DIGITS = 20
@@ -42,6 +44,8 @@ class AmbiguousNames(StreamgaugeError):  # noqa: N818
 KeptAsText = dict[str, str]
 """By path, why a field is stored as JSON text. NO_VALUE and NO_ELEMENT end with the first value, which has a type."""
 NO_VALUE, NO_ELEMENT, MIXED = "an object without fields", "an array without values", "mixed types"
+WITHOUT_CORRUPT_RECORD = {"columnNameOfCorruptRecord": uuid.uuid4().hex}
+"""Otherwise, from_json takes a field of the name _corrupt_record for the place of texts that it cannot read."""
 MAX_NAMES, MAX_FIELDS, MAX_TYPED_LEVELS = 200, 1000, 20
 """Of an object that is a column of its own; of a table, at all levels; of a column. Spark's plans grow with each, and its stack is bounded."""
 
@@ -102,7 +106,7 @@ def retyped(value: Column, has: T.DataType, wanted: T.DataType) -> Column:
         case T.ArrayType(), T.ArrayType():
             return F.transform(value, lambda element: retyped(element, has.elementType, wanted.elementType))
         case _, T.StructType():
-            return F.from_json(value, wanted)
+            return F.from_json(value, wanted, WITHOUT_CORRUPT_RECORD)
     return F.lit(None).cast(wanted)
 
 
@@ -165,7 +169,7 @@ def _has_no_type_yet(seen: T.DataType, why_text: str | None) -> bool:
 def _object(
     column: T.StructType | None, seen: T.StructType, path: str, kept_as_text: KeptAsText, conflicts: list[str], level: int
 ) -> T.DataType:
-    within = dict(kept_as_text)
+    within = {} if column is None else dict(kept_as_text)  # a new object has nothing below it yet, and may have 100,000 objects
     fields = list(_fields(column or T.StructType(), seen, path, within, conflicts, level + 1))
     if column is None and not 0 < len(fields) <= MAX_NAMES:
         kept_as_text[path] = f"an object of more than {MAX_NAMES} names" if fields else NO_VALUE
@@ -174,7 +178,8 @@ def _object(
         conflicts.append(
             f"field {path} is an object of {len(column or ())} names in the table and of {len(fields)} in the topic, and a column has {MAX_NAMES} at most"
         )
-    kept_as_text.clear()
+    if column is not None:
+        kept_as_text.clear()
     kept_as_text.update(within)
     return T.StructType(fields)
 
@@ -186,10 +191,13 @@ def _with_leaves(leaf: _Leaf, columns: T.DataType, seen: T.DataType, unrounded: 
     """`seen`, with the type of each value that is no object or array as `leaf` gives it, of the column (NullType: none yet) and both types."""
     match seen, unrounded:
         case T.StructType(), T.StructType():
-            kinds = {field.name: field.dataType for field in columns} if isinstance(columns, T.StructType) else {}
+            # A struct finds a field by its name one by one, and an object may have 100,000.
+            kinds, exact = (
+                {field.name: field.dataType for field in struct} if isinstance(struct, T.StructType) else {}
+                for struct in (columns, unrounded)
+            )
             types = {
-                field.name: _with_leaves(leaf, kinds.get(field.name, T.NullType()), field.dataType, unrounded[field.name].dataType)
-                for field in seen
+                field.name: _with_leaves(leaf, kinds.get(field.name, T.NullType()), field.dataType, exact[field.name]) for field in seen
             }
             return T.StructType([T.StructField(name, kind) for name, kind in types.items()])
         case T.ArrayType(), T.ArrayType():
@@ -223,10 +231,10 @@ def _check_names(columns: T.StructType) -> None:
     """Raises AmbiguousNames: column names are case-insensitive, field names are case-sensitive."""
     taken = {name: f"{name} is a column of every table" for name in RESERVED}
     for path in paths(columns):
-        if other := taken.get(path.lower()):
+        if other := taken.get(without_case(path)):
             msg = f"field {path} cannot be a column: {other}; rename it where the records are made"
             raise AmbiguousNames(msg)
-        taken[path.lower()] = f"{path} is another field that differs in case only"
+        taken[without_case(path)] = f"{path} is another field that differs in case only"
 
 
 def _path(parent: str, name: str) -> str:

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
 from pipeline.formats.json_text import as_text, is_lost, is_rounded, json_reason, may_be_lost, names_differ_in_case_only
-from pipeline.ingest.json_types import RESERVED
+from pipeline.ingest.json_types import RESERVED, WITHOUT_CORRUPT_RECORD
 from pipeline.sinks.dead_letters import dead_letters
 from pipeline.spark.session import session_config
 
@@ -59,7 +59,8 @@ def newest(records: DataFrame, earlier: DataFrame | None = None) -> DataFrame:
 
 def parsed(records: DataFrame, columns: T.StructType) -> DataFrame:
     """Records with `document` as a struct of `columns`, null for a tombstone. Returns the columns of RESERVED, and `document`."""
-    document = F.from_json("document", columns) if columns.fields else F.when(F.col("document").isNotNull(), F.struct(F.lit(True)))  # noqa: FBT003
+    read = F.from_json("document", columns, WITHOUT_CORRUPT_RECORD)
+    document = read if columns.fields else F.when(F.col("document").isNotNull(), F.struct(F.lit(True)))  # noqa: FBT003
     return records.select(*RESERVED, document.alias("document"))
 
 

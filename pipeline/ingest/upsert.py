@@ -41,6 +41,8 @@ if HAS_DELTA:
 _BY_KEY = "target.kafka_key = source.kafka_key"
 _MISFITS = (TypeChanged, TooManyFields, AmbiguousNames)
 _SPECIAL = set(" ,;{}()\n\t=")
+_QUOTED_NOTHING = "``"
+"""The name of no characters, in a path."""
 
 
 @dataclass(frozen=True)
@@ -132,8 +134,8 @@ def shaped(spark: SparkSession, location: Location, columns: T.StructType) -> No
     has = spark.read.format("delta").load(path) if is_there else None
     if has is not None and set(paths(has.schema)) >= set(paths(wanted)) and not is_retyped(has.schema, wanted):
         return
-    if is_there and any(set(path) & _SPECIAL for path in paths(wanted)):
-        # Parquet does not allow these names, so column mapping uses others in the files. Not all Delta readers support column mapping.
+    if is_there and _has_special_names(wanted):
+        # Parquet does not allow these names, or its readers make up others, so column mapping uses others in the files. Not all Delta readers support column mapping.
         spark.sql(f"ALTER TABLE delta.`{path.replace('`', '``')}` SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')")
     if has is not None and is_retyped(has.schema, wanted):
         typed = has.select(
@@ -141,7 +143,7 @@ def shaped(spark: SparkSession, location: Location, columns: T.StructType) -> No
         )
         typed.write.format("delta").mode("overwrite").option("overwriteSchema", "true").save(path)
     writer = spark.createDataFrame([], wanted).write.format("delta").mode("append").option("mergeSchema", "true")
-    if not is_there and any(set(path) & _SPECIAL for path in paths(wanted)):
+    if not is_there and _has_special_names(wanted):
         writer = writer.option("delta.columnMapping.mode", "name")
     writer.save(path)
 
@@ -222,6 +224,10 @@ def _merge(source: DataFrame, location: Location, columns: T.StructType) -> None
         .whenNotMatchedInsert(~is_deletion, {**origin, **fields})
         .execute()
     )
+
+
+def _has_special_names(columns: T.StructType) -> bool:
+    return any(set(path) & _SPECIAL or path.endswith(_QUOTED_NOTHING) for path in paths(columns))
 
 
 def _quoted(name: str) -> str:

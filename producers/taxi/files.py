@@ -71,6 +71,7 @@ def _shown(path: StoragePath | str) -> str:
 def _in_order(file: pq.ParquetFile, path: StoragePath) -> Iterator[pa.RecordBatch]:
     with file, _errors_name_the_file(path):
         trips = pa.record_batch([_column(file, field, path) for field in TRIP], TRIP)
+        trips.validate(full=True)  # Arrow reads text that is not UTF-8
         order = pc.sort_indices(trips[DROPOFF])  # stable, nulls at the end
         for first in range(0, len(order), TRIPS_PER_BATCH):
             yield trips.take(order.slice(first, TRIPS_PER_BATCH))

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import deltalake
+import pyarrow.parquet
 import pytest
 from messages import refused
 from pyspark.sql import functions as F  # noqa: N812
@@ -256,6 +257,18 @@ def test_columns_with_names_that_parquet_does_not_take(record, location, held):
     put(record(("a", {"plain": 1}, 0, 0)), location)
     put(record(("a", {"plain": 2, "a b": {"c;d": 1}, "x.y": "z", "`": 1}, 0, 1)), location)
     assert held() == {"a": (0, 1, {"plain": 2, "a b": {"c;d": 1}, "x.y": "z", "`": 1})}
+
+
+def test_a_name_of_no_characters_is_not_in_the_files_of_a_table(record, location, held):
+    put(record(("a", {"": 1, "n": 2}, 0, 0)), location)
+    assert held() == {"a": (0, 0, {"": 1, "n": 2})}
+    assert "" not in pyarrow.parquet.read_schema(next(Path(str(location.table)).rglob("part-*.parquet"))).names
+
+
+def test_a_field_may_have_the_name_by_which_spark_marks_what_it_cannot_read(record, location, held):
+    put(record(("a", {"_corrupt_record": "x", "o": {}}, 0, 0)), location)
+    put(record(("a", {"_corrupt_record": "y", "o": {"_corrupt_record": 1}}, 0, 1)), location)
+    assert held() == {"a": (0, 1, {"_corrupt_record": "y", "o": {"_corrupt_record": 1}})}
 
 
 def test_new_fields_can_be_left_out_and_are_named(record, location, held):

@@ -6,7 +6,9 @@ import random
 import orjson
 import pytest
 from plain import each_once
+from pyspark.sql import SparkSession
 
+from contract.json_text import LIKE_OTHERS, without_case
 from pipeline.formats import json_text
 
 BEGINNING = b'{"d":1,"x":'
@@ -107,6 +109,27 @@ def test_names_that_differ_in_case_only_are_found_at_any_level(records):
     frame = records(*values).selectExpr("string(value) AS text")
     found = frame.select(json_text.names_differ_in_case_only(frame["text"]).alias("case")).collect()
     assert [row.case for row in found] == [False, True, True]
+
+
+def test_names_that_differ_in_case_only_are_the_same_to_java_and_to_spark(records):
+    one, other = (f"\u0130{letters}" for letters in LIKE_OTHERS)
+    pairs = [
+        *zip(one, other.replace("\u0130", "i"), strict=True),
+        ("sin\u0131f", "SINIF"),
+        ("\u039f\u03a3", "\u03bf\u03c2"),
+        ("K", "\u212a"),
+    ]
+    different = [("stra\u00dfe", "strasse"), ("\u00fc", "u\u0308"), ("a", "\u0430")]
+    java = SparkSession.active().sparkContext._jvm.java.lang.String.CASE_INSENSITIVE_ORDER
+    assert [java.compare(name, as_named) == 0 for name, as_named in pairs + different] == [True] * len(pairs) + [False] * len(different)
+    assert [without_case(name) == without_case(as_named) for name, as_named in pairs + different] == [True] * len(pairs) + [False] * len(
+        different
+    )
+    frame = records(*(json.dumps({name: 1, as_named: 2}).encode() for name, as_named in pairs + different)).selectExpr(
+        "string(value) AS text"
+    )
+    found = frame.select(json_text.names_differ_in_case_only(frame["text"]).alias("case")).collect()
+    assert [row.case for row in found] == [True] * len(pairs) + [False] * len(different)
 
 
 def test_a_damaged_text_is_read_if_and_only_if_a_strict_parser_reads_it(judged):

@@ -1,5 +1,6 @@
 """The command as a whole: its help, its version, and what it ends with."""
 
+import os
 import tomllib
 
 import pytest
@@ -27,3 +28,9 @@ def test_debug_shows_the_traceback(tmp_path, arguments):
     done = streamgauge(*arguments, settings=Settings(home=tmp_path / "file" / "home"))
     assert ("Traceback" in done.stderr) == ("--debug" in arguments), done.stderr
     assert done.stderr.splitlines()[-1].startswith("error: ")
+
+
+def test_an_argument_that_is_not_utf_8_is_one_line(tmp_path):
+    done = streamgauge("records", os.fsdecode(b"nest\xff"), settings=Settings(home=tmp_path))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "error: argument 'nest\\udcff' is not UTF-8; correct it, or set LANG to a locale in UTF-8\n"

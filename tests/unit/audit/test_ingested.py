@@ -31,6 +31,8 @@ def problem(key, value):
         (b"a", b"[1]", "no JSON object"),
         (b"a", b'{"n": 1, "n": 2}', "a name is there twice in an object"),
         (b"a", b'{"o": {"id": 1, "ID": 2}}', "an object has two names that differ in case only"),
+        (b"a", '{"sin\u0131f": 1, "SINIF": 2}'.encode(), "an object has two names that differ in case only"),
+        (b"a", '{"stra\u00dfe": 1, "strasse": 2}'.encode(), '{"stra\u00dfe": 1, "strasse": 2}'),
         (b"a", b'{"o": ' + b"[" * 100 + b"]" * 100 + b"}", "not JSON, or nested more than 100 levels deep"),
         (b"a", b"{'n': 1}", "not JSON"),
     ],
@@ -60,6 +62,11 @@ def test_a_row_is_that_of_its_record_in_the_types_that_the_table_has(document, f
     row = {"kafka_key": "a", "kafka_partition": 0, "kafka_offset": 3, "kafka_timestamp": NOON, **fields}
     assert Newest(0, 3, NOON, document).is_in(row) == is_in
     assert not Newest(0, 4, NOON, document).is_in(row)
+
+
+def test_the_log_of_a_delta_table_may_hold_line_breaks_of_its_rows(tmp_path):
+    deltalake.write_deltalake(str(tmp_path / "orders"), pa.table({"kafka_key": ["a"], "s": ["\u2028\u2029\x85"]}))
+    assert len(delta_files(tmp_path / "orders")) == 1
 
 
 def test_the_names_in_the_files_of_a_delta_table_are_those_of_the_table_unless_its_log_says_otherwise(tmp_path):

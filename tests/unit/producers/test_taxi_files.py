@@ -264,3 +264,9 @@ def test_a_file_with_wrong_columns_is_named_without_the_signature_of_its_url(tmp
     with refused("memory://bucket/a.parquet", "lacks the columns") as raised:
         trips(file_at("memory://bucket/a.parquet?signature=secret"))
     assert "secret" not in str(raised.value)
+
+
+def test_text_that_is_not_utf_8_is_one_line(tlc_file):
+    text = pa.array([b"\xff"]).view(pa.string())
+    with refused("green_tripdata_2024-03.parquet", "UTF8"):
+        trips(tlc_file(store_and_fwd_flag=text))
