@@ -20,8 +20,9 @@ _LOGICAL = {"date", "time-millis", "time-micros", "decimal", "duration", *_TIMES
 """The logical types of numbers and bytes. Avro ignores others."""
 _NEW = {"time-millis", "time-micros", *(f"{local}timestamp-nanos" for local in ("", "local-"))}
 """Logical types for which Spark has a type since 4.2, and Delta none: such a field is a number, as before."""
-_JAVA_STRINGS = "avro.java.string"
-"""A property by which Java replaces bytes that are not UTF-8 as it reads."""
+_LEFT_OUT = {"avro.java.string", "aliases"}
+"""Properties of the writers that a reader of all of them must not have. By the first, Java replaces bytes that are not UTF-8 as it reads.
+An alias would rename that field of every other writer, whose values a query would then miss."""
 
 
 class UnusableSchemaError(ValueError):
@@ -184,8 +185,9 @@ def _defined_once(schema: Schema, defined: set[str]) -> Schema:
         if schema["name"] in defined:
             return schema["name"]
         defined.add(schema["name"])
-    plain = {name: value for name, value in schema.items() if not name.startswith("__") and name != _JAVA_STRINGS}
+    plain = {name: value for name, value in schema.items() if not name.startswith("__") and name not in _LEFT_OUT}
     nested = {name: _defined_once(plain[name], defined) for name in ("type", "items", "values") if isinstance(plain.get(name), dict | list)}
     if "fields" in plain:
-        nested["fields"] = [{**field, "type": _defined_once(field["type"], defined)} for field in plain["fields"]]
+        fields = [{name: value for name, value in field.items() if name not in _LEFT_OUT} for field in plain["fields"]]
+        nested["fields"] = [{**field, "type": _defined_once(field["type"], defined)} for field in fields]
     return {**plain, **nested}

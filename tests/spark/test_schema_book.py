@@ -77,6 +77,19 @@ def test_values_of_a_schema_that_cannot_be_read_are_dead_letters_that_name_it_an
         assert why in second
 
 
+def test_an_alias_in_one_schema_changes_nothing_of_the_values_of_others(records):
+    kept = [field for field in OWN["fields"] if field["name"] != "wiki"]
+    renamed = json.dumps(
+        {**OWN, "fields": [*kept, {"name": "wiki_name", "type": ["null", "string"], "default": None, "aliases": ["wiki"]}]}
+    )
+    book = SchemaBook(Registry({3: V1}, {7: renamed}))
+    book.learn(CHANGES, [7])
+    values = [in_wire_format(change(1, at=0), 3), in_wire_format({**change(2, at=0), "wiki_name": "new"}, 7, renamed)]
+    assert outcomes(records, book.of(CHANGES), *values) == ["3000000001", "3000000002"]
+    rows = changes(records(*values), book.of(CHANGES)).select("wiki", "wiki_name").collect()
+    assert [tuple(row) for row in rows] == [("enwiki", None), (None, "new")]
+
+
 def test_of_two_schemas_that_contradict_each_other_the_older_one_is_read(spark):  # noqa: ARG001 - the book asks Spark
     first, second = with_field("Size", "long", default=0), with_field("size", "long", default=0)
     book = SchemaBook(Registry({3: first, 4: second}, {2: V1}))
