@@ -142,9 +142,12 @@ def _listed(meanings: set[tuple[Any, ...]]) -> str:
 
 
 def _merged(one: Schema, other: Schema) -> Schema:
-    """`one` plus the fields that only `other` has, at every level, with the wider of two number types."""
+    """`one` plus the fields and symbols that only `other` has, at every level, with the wider of two number types."""
     if isinstance(one, list):
         return [_merged(branch, other) for branch in one]
+    if _is_enum(one):
+        symbols = (symbol for branch in branches_of(other) if _is_enum(branch) for symbol in branch["symbols"])
+        return {**one, "symbols": list(dict.fromkeys([*one["symbols"], *symbols]))}
     if one in _WIDER:
         return max([one, *(branch for branch in branches_of(other) if branch in _WIDER)], key=_WIDER.index)
     record = next(filter(is_record, branches_of(other)), None)
@@ -156,6 +159,10 @@ def _merged(one: Schema, other: Schema) -> Schema:
         for field in one["fields"]
     ]
     return {**one, "fields": [*fields, *others.values()]}
+
+
+def _is_enum(schema: Schema) -> bool:
+    return isinstance(schema, dict) and schema["type"] == "enum"
 
 
 def _optional_fields(schema: Schema) -> Schema:
@@ -185,7 +192,8 @@ def _defined_once(schema: Schema, defined: set[str]) -> Schema:
         if schema["name"] in defined:
             return schema["name"]
         defined.add(schema["name"])
-    plain = {name: value for name, value in schema.items() if not name.startswith("__") and name not in _LEFT_OUT}
+    # Not the default of an enum either: Avro would take it for symbols that only another writer has.
+    plain = {name: value for name, value in schema.items() if not name.startswith("__") and name not in {*_LEFT_OUT, "default"}}
     nested = {name: _defined_once(plain[name], defined) for name in ("type", "items", "values") if isinstance(plain.get(name), dict | list)}
     if "fields" in plain:
         fields = [{name: value for name, value in field.items() if name not in _LEFT_OUT} for field in plain["fields"]]

@@ -57,6 +57,19 @@ def test_the_wider_of_two_numbers_reads_both():
     assert [read({"id": 1}, writer, reader)["id"] for writer in (first, second)] == [1, 1]
 
 
+def test_a_symbol_of_any_version_is_read_as_it_is():
+    def of(*symbols):
+        return record(("kind", ["null", {"type": "enum", "name": "Kind", "symbols": symbols, "default": "a"}]))
+
+    writers = of("a", "b"), of("a", "c")
+    for order in (writers, writers[::-1]):
+        reader = reader_schema(order, OWN)
+        assert [read({"kind": kind}, writer, reader)["kind"] for writer, kind in zip(writers, "bc", strict=True)] == ["b", "c"]
+        assert read({"kind": None}, writers[0], reader)["kind"] is None
+    with pytest.raises(fastavro.read.SchemaResolutionError):
+        read({"kind": "d"}, of("a", "d"), reader)
+
+
 def test_records_within_records_are_merged_too():
     def meta(*fields):
         return {"type": "record", "name": "Meta", "fields": [{"name": name, "type": "string"} for name in fields]}
