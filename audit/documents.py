@@ -34,9 +34,14 @@ def json_documents(records: pa.Table) -> pa.Table:
     )
 
 
-def avro_documents(records: pa.Table, *, reader: AvroReader, fields: Callable[[Value], tuple[Any, ...]], schema: pa.Schema) -> pa.Table:
-    """The records of an Avro topic, with the columns of `schema`, which `fields` takes from a value; null for one that cannot be read."""
-    read = [avro_value(value, reader) for value in records["value"].to_pylist()]
+def avro_documents(
+    records: pa.Table, *, read_value: Callable[[bytes | None], Value | str], fields: Callable[[Value], tuple[Any, ...]], schema: pa.Schema
+) -> pa.Table:
+    """The records of an Avro topic, with the columns of `schema`, which `fields` takes from a value; null for one that cannot be read.
+
+    read_value: as `avro_value`.
+    """
+    read = [read_value(value) for value in records["value"].to_pylist()]
     problems = [one if isinstance(one, str) else None for one in read]
     rows = [(None,) * len(schema) if isinstance(one, str) else fields(one) for one in read]
     table = records.drop_columns("problem").append_column("problem", pa.array(problems, pa.string()))

@@ -13,7 +13,7 @@ from audit.fields import too_long, when
 from audit.letters import DeadLetters
 from contract import durations
 from contract.domains.wikimedia import WIKIMEDIA, WIKIMEDIA_EDITOR_SESSIONS, WIKIMEDIA_PROCESSED, WIKIMEDIA_WIKI_STATS
-from contract.registry.avro_reader import AvroReader
+from contract.registry.avro_reader import AvroReader, schema_id_of
 from contract.registry.client import SchemaRegistry
 from contract.settings import Settings
 
@@ -86,11 +86,33 @@ EDITOR_SESSIONS = f"""
 """
 
 
+_KINDS = {pa.string(): str, pa.int64(): int, pa.bool_(): bool}
+
+
+def change_of(value: bytes | None, reader: AvroReader) -> Value | str:
+    """What a change says, or the reason why it cannot be read, such as a schema in which one of FIELDS has another type."""
+    change = avro_value(value, reader)
+    return change if isinstance(change, str) or _fits(change) else f"broken, or not what its schema says, id {schema_id_of(value or b'')}"
+
+
+def _fits(change: Value) -> bool:
+    if not all(isinstance(change.get(name) or {}, dict) for name in ("length", "meta")):
+        return False
+    return all(one is None or type(one) is _KINDS[field.type] for one, field in zip(fields(change), FIELDS, strict=True))
+
+
 def fields(change: Value) -> tuple[object, ...]:
     """The values of FIELDS. A field that the change's schema lacks is null."""
     length, meta = change.get("length") or {}, change.get("meta") or {}
-    own = (change.get(name) for name in ("type", "timestamp", "bot", "wiki", "namespace"))
-    return (meta.get("id"), *own, length.get("old"), length.get("new"), change.get("user"))
+    own = (_whole(change.get(name)) for name in ("type", "timestamp", "bot", "wiki", "namespace"))
+    return (meta.get("id"), *own, _whole(length.get("old")), _whole(length.get("new")), change.get("user"))
+
+
+def _whole(value: object) -> object:
+    """A number that another schema has made a double, as a whole one; null if 64 bits do not hold it. Any other value as it is."""
+    if not isinstance(value, float):
+        return value
+    return int(value) if -(2.0**63) <= value < 2.0**63 else None
 
 
 _NO_SCHEMA = "the registry has no Avro schema of id "
@@ -119,13 +141,15 @@ _OWN = {
 def archived(records: pa.Table, held: pa.Schema, *, reader: AvroReader) -> pa.Table:
     """Every change that can be read, of every type, with all its fields: those columns that the archive's files have, which are `held`."""
     schema = pa.schema([*_OWN.items(), *(one for one in held if one.name not in _OWN)])
-    read = ((row, avro_value(row["value"], reader)) for row in records.to_pylist())
+    read = ((row, change_of(row["value"], reader)) for row in records.to_pylist())
     return pa.Table.from_pylist([_archived(row, change) for row, change in read if not isinstance(change, str)], schema)
 
 
 def _archived(record: dict[str, Any], change: Value) -> dict[str, Any]:
-    seconds = change.get("timestamp")
-    changed_at = datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None) if seconds is not None and 0 <= seconds <= LAST_SECOND else None
+    seconds = _whole(change.get("timestamp"))
+    changed_at = (
+        datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None) if isinstance(seconds, int) and 0 <= seconds <= LAST_SECOND else None
+    )
     row = {f"kafka_{name}": record[name] for name in ("topic", "partition", "offset", "timestamp")}
     row |= {"changed_at": changed_at, "date": (changed_at or record["timestamp"]).date()}
     for name, value in change.items():
@@ -138,7 +162,7 @@ def _archived(record: dict[str, Any], change: Value) -> dict[str, Any]:
 
 def audited(settings: Settings) -> tuple[Table | Archive | DeadLetters, ...]:
     reader = AvroReader(SchemaRegistry(settings.registry))
-    documents = partial(avro_documents, reader=reader, fields=fields, schema=FIELDS)
+    documents = partial(avro_documents, read_value=partial(change_of, reader=reader), fields=fields, schema=FIELDS)
     facts = partial(Facts, source=WIKIMEDIA, parameters={"future": settings.future}, steps={"changes": CHANGES}, documents=documents)
     count = partial(Table, event_time="edited_at", event_key=("event_id", "edited_at"), watermark=settings.wikimedia_watermark)
     length, slide = (round(durations.seconds(text, "") * 1_000_000) for text in (settings.wikimedia_window, settings.wikimedia_slide))

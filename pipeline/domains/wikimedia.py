@@ -45,7 +45,7 @@ def edits(records: DataFrame, schemas: WriterSchemas, future: str, others: Seque
     bytes (long, the change in page size; 0 if unknown), and `others`.
     """
     event = F.col("event")
-    old, new = event["length"]["old"].cast("long"), event["length"]["new"].cast("long")
+    old, new = _whole_number(event["length"]["old"]), _whole_number(event["length"]["new"])
     are_sizes = old.between(0, _MAX_PAGE_BYTES) & new.between(0, _MAX_PAGE_BYTES)
     return (
         events(records, schemas)
@@ -57,7 +57,7 @@ def edits(records: DataFrame, schemas: WriterSchemas, future: str, others: Seque
             _time_of(event).alias("edited_at"),
             F.when(event["bot"], BOT).otherwise(HUMAN).alias("requested_by"),
             event["wiki"].alias("wiki"),
-            event["namespace"].cast("long").alias("namespace"),
+            _whole_number(event["namespace"]).alias("namespace"),
             F.when(are_sizes, new - old).otherwise(0).alias("bytes"),
             *(event[name].alias(name) for name in others),
         )
@@ -165,15 +165,20 @@ def _is_whole(event: Column) -> Column:
         event["bot"].isNotNull()
         & event["wiki"].isNotNull()
         & is_identifier(event["wiki"])
-        & event["namespace"].isNotNull()
+        & _whole_number(event["namespace"]).isNotNull()
         & _time_of(event).isNotNull()
     )
 
 
 def _time_of(event: Column) -> Column:
     """The event time; null if missing or outside the years 1970 to 9999, such as milliseconds instead of seconds."""
-    seconds = event["timestamp"].cast("long")
+    seconds = _whole_number(event["timestamp"])
     return F.when(seconds.between(0, YEAR_10000 - 1), F.timestamp_seconds(seconds))
+
+
+def _whole_number(number: Column) -> Column:
+    """The number as a long. Another writer's schema may have made it a double, and a cast of 1e300 or NaN would end the query."""
+    return number.try_cast("long")
 
 
 def _totals() -> tuple[Column, ...]:

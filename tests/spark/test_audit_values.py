@@ -7,16 +7,19 @@ import json
 from collections import Counter
 
 import mutations
+import pyarrow as pa
 import pytest
 from auditing import compared_rows, facts_of, loaded, prefix, result
 from auditing import records as records_of
-from avro import V1
+from avro import V1, change, in_wire_format
 from letters import reasons as told
 from odd_values import changes, damaged, documents, made, trips
 
 from audit.archive import Files, rows_of
+from audit.domains.wikimedia import archived
 from audit.letters import expected_letters
 from audit.recount import Recount
+from contract.registry.avro_reader import AvroReader
 from contract.settings import Settings
 from pipeline.domains import nest, nest_devices, nest_documents, nest_status, taxi, wikimedia
 from pipeline.formats.confluent_avro import WriterSchemas
@@ -24,6 +27,7 @@ from pipeline.formats.confluent_avro import WriterSchemas
 FUTURE = "10 minutes"
 """Noon of 2026-01-01 is the clock of every record, as in fixture `records`."""
 NOON_MS = 1_767_268_800_000
+AT = NOON_MS // 1000 - 7200
 MUTATED, SEED = 300, 1
 """How many values of `mutations`, and which."""
 SCHEMAS = WriterSchemas(V1, {3: V1}, absent=frozenset({77}))
@@ -211,6 +215,34 @@ def test_of_changes_of_wikis(records):
         values, facts("wikimedia-edit-stats", values, "event_id, epoch_us(edited_at), requested_by, wiki, namespace, bytes"), counted
     )
     assert_same_letters("wikimedia-dead-letters", values, wikimedia.unusable(frame, SCHEMAS, FUTURE))
+
+
+def test_of_changes_whose_schema_has_other_types(records, monkeypatch):
+    """Numbers that are doubles are read; what is no number is a dead letter."""
+    numbers = other_types("double", "timestamp", "namespace")
+    texts, flags = other_types("string", "timestamp"), other_types("string", "bot")
+    monkeypatch.setattr(Registry, "schema", lambda _, number: {3: V1, 8: numbers, 9: texts, 10: flags}.get(number))
+    doubles = [1.7e9, 1700000000.75, -0.5, -1.5, 2.0**64, -(2.0**63), 1e300, -1e300, float("nan"), float("inf"), float("-inf")]
+    values = [in_wire_format(change(number, at=AT), 3) for number in range(20)]
+    values += [in_wire_format({**change(30 + at, at=AT), "timestamp": one, "namespace": 0.0}, 8, numbers) for at, one in enumerate(doubles)]
+    values += [in_wire_format({**change(60 + at, at=AT), "timestamp": AT, "namespace": one}, 8, numbers) for at, one in enumerate(doubles)]
+    values += [
+        in_wire_format({**change(90, at=AT), "timestamp": "1"}, 9, texts),
+        in_wire_format({**change(91, at=AT), "bot": "1"}, 10, flags),
+    ]
+    schemas = WriterSchemas(V1, {3: V1, 8: numbers, 9: texts, 10: flags})
+    frame = records(*values, topic="wikimedia")
+    counted = collected(wikimedia.edits(frame, schemas, FUTURE), "event_id", "unix_micros(edited_at)", "namespace")
+    assert_same(values, facts("wikimedia-edit-stats", values, "event_id, epoch_us(edited_at), namespace"), counted)
+    assert_same_letters("wikimedia-dead-letters", values, wikimedia.unusable(frame, schemas, FUTURE))
+    audited = archived(records_of("wikimedia", *values), pa.schema([("id", pa.int64())]), reader=AvroReader(Registry()))
+    assert audited.num_rows == wikimedia.changes(frame, schemas).count() == len(values) - 2
+
+
+def other_types(kind, *names):
+    """Version 1, with another type of these fields."""
+    own = json.loads(V1)
+    return json.dumps({**own, "fields": [{**field, "type": kind} if field["name"] in names else field for field in own["fields"]]})
 
 
 def assert_same_archive(query, values, frame, lake):
