@@ -13,6 +13,7 @@ from audit.fields import too_long, when
 from audit.letters import DeadLetters
 from contract import durations
 from contract.domains.wikimedia import WIKIMEDIA, WIKIMEDIA_EDITOR_SESSIONS, WIKIMEDIA_PROCESSED, WIKIMEDIA_WIKI_STATS
+from contract.errors import StreamgaugeError
 from contract.registry.avro_reader import AvroReader, schema_id_of
 from contract.registry.client import SchemaRegistry
 from contract.settings import Settings
@@ -142,7 +143,27 @@ def archived(records: pa.Table, held: pa.Schema, *, reader: AvroReader) -> pa.Ta
     """Every change that can be read, of every type, with all its fields: those columns that the archive's files have, which are `held`."""
     schema = pa.schema([*_OWN.items(), *(one for one in held if one.name not in _OWN)])
     read = ((row, change_of(row["value"], reader)) for row in records.to_pylist())
-    return pa.Table.from_pylist([_archived(row, change) for row, change in read if not isinstance(change, str)], schema)
+    rows = [_archived(row, change) for row, change in read if not isinstance(change, str)]
+    return pa.Table.from_arrays([_column([row.get(field.name) for row in rows], field) for field in schema], schema=schema)
+
+
+def _column(values: list[Any], field: pa.Field) -> pa.Array:
+    try:
+        return pa.array([_as_arrow_takes_it(one, field.type) for one in values] if pa.types.is_nested(field.type) else values, field.type)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:  # such as a union of several types
+        msg = f"column {field.name} of wikimedia-archive, {field.type}, cannot be compared with its records ({error}); verify the other queries by their names"
+        raise StreamgaugeError(msg) from error
+
+
+def _as_arrow_takes_it(value: Any, kind: pa.DataType) -> Any:  # noqa: ANN401 - any value of Avro
+    """The value, with its maps as pairs."""
+    if isinstance(value, list) and pa.types.is_list(kind):
+        return [_as_arrow_takes_it(one, kind.value_type) for one in value]
+    if isinstance(value, dict) and pa.types.is_map(kind):
+        return [(name, _as_arrow_takes_it(one, kind.item_type)) for name, one in value.items()]
+    if isinstance(value, dict) and pa.types.is_struct(kind):
+        return {field.name: _as_arrow_takes_it(value.get(field.name), field.type) for field in kind}
+    return value
 
 
 def _archived(record: dict[str, Any], change: Value) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from auditing import compared_rows, facts_of, loaded, prefix, result
 from auditing import records as records_of
 from avro import V1, change, in_wire_format
 from letters import reasons as told
+from messages import refused
 from odd_values import changes, damaged, documents, made, trips
 
 from audit.archive import Files, rows_of
@@ -281,3 +282,16 @@ def test_of_the_archive_of_trips(spark, records, tmp_path):
 def test_of_the_archive_of_changes(records, tmp_path):
     values = of_wikimedia()
     assert_same_archive("wikimedia-archive", values, wikimedia.changes(records(*values, topic="wikimedia"), SCHEMAS), tmp_path / "lake")
+
+
+def test_of_the_archive_of_changes_with_maps(records, tmp_path, monkeypatch):
+    own = json.loads(V1)
+    kind = {"type": "array", "items": {"type": "map", "values": {"type": "map", "values": "long"}}}
+    text = json.dumps({**own, "fields": [*own["fields"], {"name": "maps", "type": ["null", kind], "default": None}]})
+    monkeypatch.setattr(Registry, "schema", lambda _, number: {3: V1, 8: text}.get(number))
+    maps = [None, [], [{}], [{"a": {}}], [{"a": {"b": 1, "c": 2}}, {"d": {"e": 3}}]]
+    values = [in_wire_format({**change(number, at=AT), "maps": maps[number % len(maps)]}, 8, text) for number in range(25)]
+    frame = wikimedia.changes(records(*values, topic="wikimedia"), WriterSchemas(V1, {3: V1, 8: text}))
+    assert_same_archive("wikimedia-archive", values, frame, tmp_path / "lake")
+    with refused("column maps of wikimedia-archive", "int64", "cannot be compared"):
+        archived(records_of("wikimedia", *values), pa.schema([("maps", pa.int64())]), reader=AvroReader(Registry()))
