@@ -27,8 +27,9 @@ def demo(
     from contract.domains import DOMAINS, NAMES
     from streamgauge.demo import background
     from streamgauge.demo.demo import Demo
+    from streamgauge.demo.live import LiveFigures
     from streamgauge.demo.ports import on_free_ports
-    from streamgauge.demo.services import COMMAND
+    from streamgauge.demo.services import COMMAND, children
 
     check_names("domain", only or [], NAMES)
     if opens_page and not with_dashboard:
@@ -40,16 +41,9 @@ def demo(
         raise typer.Exit(background.start([*COMMAND, *arguments], settings, err.print))
     settings = on_free_ports(settings, err.print, dashboard=with_dashboard)
     domains = [domain for domain in DOMAINS if not only or domain.name in only]
-    Demo(
-        settings,
-        err,
-        dashboard=with_dashboard,
-        audit=not without_audit,
-        domains=domains,
-        rate=rate,
-        opens_page=opens_page,
-        break_page=break_page,
-    ).run(seconds)
+    figures = LiveFigures(settings)
+    parts = children(settings, figures, domains, dashboard=with_dashboard, audit=not without_audit, break_page=break_page, rate=rate)
+    Demo(settings, err, parts, figures, domains, opens_page=opens_page).run(seconds)
 
 
 def down() -> None:

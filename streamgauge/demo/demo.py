@@ -14,7 +14,6 @@ from datetime import UTC, datetime
 from rich.console import Console
 from rich.status import Status
 
-from contract.domains import DOMAINS
 from contract.domains.domain import Domain
 from contract.errors import StreamgaugeError
 from contract.java import jars
@@ -28,7 +27,7 @@ from contract.text import size_text
 from streamgauge.demo.background import EVERYTHING_RUNS, pid_file
 from streamgauge.demo.disk import DiskSpace, most_bytes_of_topics
 from streamgauge.demo.live import LiveFigures, query_states
-from streamgauge.demo.services import DASHBOARD, PIPELINE, children
+from streamgauge.demo.services import DASHBOARD, PIPELINE, Child
 from streamgauge.demo.supervision import Supervised
 from streamgauge.demo.upkeep import upkeep
 from streamgauge.platform.kafka import EmbeddedKafka
@@ -50,22 +49,17 @@ class Demo:
         self,
         settings: Settings,
         console: Console,
+        children: Sequence[Child],
+        figures: LiveFigures,
+        domains: Sequence[Domain],
         *,
-        dashboard: bool,
-        audit: bool = True,
-        domains: Sequence[Domain] = DOMAINS,
-        rate: float | None = None,
         opens_page: bool = False,
-        break_page: bool = False,
     ) -> None:
-        self.settings, self.console = settings, console
+        """figures: those that `children` measure by. domains: whose queries are to begin. opens_page: that of the dashboard, in a browser."""
+        self.settings, self.console, self.children, self.figures = settings, console, children, figures
         self.platform = Platform(settings, say=self._say)
-        self.figures = LiveFigures(settings)
-        self.children = children(
-            settings, self.figures, dashboard=dashboard, audit=audit, break_page=break_page, domains=domains, rate=rate
-        )
         self.upkeep = upkeep(settings, self._say)
-        self._opens_page = opens_page and dashboard
+        self._opens_page = opens_page
         self._domains, self._not_begun = domains, ["the first query"]
         self._began, self._began_at = time.monotonic(), datetime.now(UTC)
         self._ready_at = self._began

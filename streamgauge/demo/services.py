@@ -97,11 +97,11 @@ class Child:
 def children(
     settings: Settings,
     figures: LiveFigures,
+    domains: Sequence[Domain] = DOMAINS,
     *,
     dashboard: bool,
     audit: bool = True,
     break_page: bool = False,
-    domains: Sequence[Domain] = DOMAINS,
     rate: float | None = None,
 ) -> list[Child]:
     """The pipeline, a producer for each of `domains` with a few faults of each kind, the audit, `notify` if alerts have an address, and the pages.

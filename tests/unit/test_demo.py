@@ -23,7 +23,7 @@ from streamgauge.demo.services import FAULTS, children
 def test_a_second_demo_of_a_home_is_refused(tmp_path):
     settings = settings_on_free_ports(tmp_path)
     with FileLock(tmp_path / "demo.lock"), refused(str(tmp_path), "already running", "STREAMGAUGE_HOME"):
-        Demo(settings, Console(file=io.StringIO()), dashboard=False).run()
+        Demo(settings, Console(file=io.StringIO()), [], LiveFigures(settings), DOMAINS).run()
 
 
 def test_only_those_that_use_them_are_given_the_addresses_with_passwords(tmp_path):
@@ -63,7 +63,7 @@ def test_the_page_that_breaks_it_is_served_only_if_asked_for(tmp_path):
 def test_only_one_domain_has_a_producer_which_waits_for_no_row_of_another(tmp_path):
     settings = settings_on_free_ports(tmp_path)
     (taxi,) = [domain for domain in DOMAINS if domain.name == "taxi"]
-    chosen = children(settings, LiveFigures(settings), dashboard=False, audit=False, domains=[taxi])
+    chosen = children(settings, LiveFigures(settings), [taxi], dashboard=False, audit=False)
     assert [(child.name, child.starts) for child in chosen] == [("pipeline", "with Kafka"), ("produce-taxi", "after Kafka")]
 
 
@@ -85,7 +85,7 @@ def test_what_the_demo_cannot_do_is_one_line(tmp_path, options, told):
 def test_everything_runs_when_each_query_of_its_domains_has_begun_in_this_demo_or_was_given_up(tmp_path):
     kafka, said = MockKafka(tmp_path, ["query-states"]), io.StringIO()
     (nest,) = [domain for domain in DOMAINS if domain.name == "nest"]
-    demo = Demo(kafka.settings, Console(file=said, width=200), dashboard=False, domains=[nest])
+    demo = Demo(kafka.settings, Console(file=said, width=200), [], LiveFigures(kafka.settings), [nest])
 
     def after(query, state, age=timedelta()):
         row = example("query-states") | {"query": query, "state": state, "time": utc_text(datetime.now(UTC) - age)}
@@ -104,7 +104,7 @@ def test_everything_runs_when_each_query_of_its_domains_has_begun_in_this_demo_o
 
 def test_a_query_that_waits_for_ever_keeps_nobody_who_started_the_demo(tmp_path, monkeypatch):
     kafka, said = MockKafka(tmp_path, ["query-states"]), io.StringIO()
-    demo = Demo(kafka.settings, Console(file=said, width=200), dashboard=False, domains=DOMAINS)
+    demo = Demo(kafka.settings, Console(file=said, width=200), [], LiveFigures(kafka.settings), DOMAINS)
     now = utc_text(datetime.now(UTC) + timedelta(minutes=1))
     row = example("query-states") | {"query": "wikimedia-edit-stats", "state": "restarting", "time": now}
     kafka.write("query-states", orjson.dumps(row), key=b"wikimedia-edit-stats")
