@@ -1,12 +1,12 @@
 """What a domain says about its results: facts, which are taken from each record once, and tables, which are counted from facts."""
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 
+from audit.choices import Choice
 from audit.documents import json_documents
 from contract.topics import Topic
 
@@ -18,7 +18,7 @@ class Facts:
     """What is taken from each record of a topic, as rows of a table of that name.
 
     documents: adds the columns of the format to those of records.SCHEMA.
-    only: what the JSON values hold of which something is taken. Others need not be read, which takes most of the time.
+    only: the records of which something may be taken, if not all.
     steps: tables by name, with their SQL: each is made of `documents`, and of those before it.
     sql: over `documents` and these tables. Returns topic, partition, "offset", and what is counted. {name} in it is a parameter.
     """
@@ -29,13 +29,7 @@ class Facts:
     parameters: Mapping[str, object] = field(default_factory=dict)
     steps: Mapping[str, str] = field(default_factory=dict)
     documents: Callable[[pa.Table], pa.Table] = json_documents
-    only: re.Pattern[bytes] | None = None
-
-
-def common_pattern(facts: Iterable[Facts]) -> re.Pattern[bytes] | None:
-    """`Facts.only` of all these facts; None, so that all records are read, if it is not the same."""
-    patterns = {one.only for one in facts}
-    return patterns.pop() if len(patterns) == 1 else None
+    only: Choice | None = None
 
 
 @dataclass(frozen=True)

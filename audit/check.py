@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Generic, TypeVar
 
-from audit.audited import Facts, common_pattern
+from audit.audited import Facts
 from audit.prefix import Prefix, prefix_of
 from audit.store import Store
 from audit.time_range import TimeRange
@@ -169,7 +169,7 @@ class Watch(Check, Generic[P]):
         reached, ends = self.known.reached, self.ends
         starts = {which: min(reached.get(which, self.prefix.starts[which]), end) for which, end in ends.items()}
         if starts != ends or not reached:
-            self.store.recount.load(self.facts, self.store.records.between(starts, ends, only=common_pattern(self.facts)))
+            self.store.recount.load(self.facts, self.store.records.between(starts, ends))
         self.known.reached |= {which: max(end, reached.get(which, end)) for which, end in ends.items()}
 
 

@@ -1,6 +1,5 @@
 """Records as DuckDB takes them: with their contents in columns."""
 
-import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -12,11 +11,6 @@ from contract.registry.avro_reader import AvroReader, schema_id_of
 Value = Mapping[str, Any]
 """What an Avro record says."""
 NO_CLOCK = "the record's Kafka timestamp is after the year 2999; expected milliseconds since 1970"
-
-
-def may_hold(value: bytes | None, only: re.Pattern[bytes]) -> bool:
-    """Whether a JSON value may have what the pattern finds. With a backslash, names and values can be spelled in other ways."""
-    return value is not None and (b"\\" in value or only.search(value) is not None)
 
 
 def json_documents(records: pa.Table) -> pa.Table:

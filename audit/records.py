@@ -1,6 +1,5 @@
 """Reads records of a topic in bulk, as Arrow tables."""
 
-import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -10,7 +9,6 @@ from typing import Any
 import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from audit.documents import may_hold
 from audit.files import lines_of, path_of_topic
 from contract.checkpoints.contents import Offsets
 from contract.errors import StreamgaugeError
@@ -48,7 +46,7 @@ _OPTIONS = {
 
 
 class RecordReader:
-    """Reads records with one consumer, which is opened when it is needed, and kept. Use it from one thread."""
+    """Reads records with one consumer, which is opened when it is needed, and kept. Use it from one thread at a time."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings, self._kafka = settings, settings.kafka
@@ -59,13 +57,7 @@ class RecordReader:
             self._consumer.close()
             self._consumer = None
 
-    def between(
-        self,
-        starts: Offsets,
-        ends: Offsets,
-        modified_ms: Mapping[str, int] = MappingProxyType({}),
-        only: re.Pattern[bytes] | None = None,
-    ) -> Iterator[pa.Table]:
+    def between(self, starts: Offsets, ends: Offsets, modified_ms: Mapping[str, int] = MappingProxyType({})) -> Iterator[pa.Table]:
         """See `records_between`."""
         left = {which: end for which, end in ends.items() if starts[which] < end}
         if not left:
@@ -81,15 +73,13 @@ class RecordReader:
             self._consumer = self._kafka.consumer({**_OPTIONS, **isolation})
         try:
             self._consumer.assign([TopicPartition(topic, number, starts[topic, number]) for topic, number in left])
-            yield from self._assigned(self._consumer, left, starts, ends, only)
+            yield from self._assigned(self._consumer, left, starts, ends)
             self._consumer.unassign()
         except BaseException:  # also if no more are wanted: it would read on
             self.close()
             raise
 
-    def _assigned(
-        self, consumer: Consumer, left: dict[tuple[str, int], int], starts: Offsets, ends: Offsets, only: re.Pattern[bytes] | None
-    ) -> Iterator[pa.Table]:
+    def _assigned(self, consumer: Consumer, left: dict[tuple[str, int], int], starts: Offsets, ends: Offsets) -> Iterator[pa.Table]:
         heard_at, rows = time.monotonic(), list[tuple[Any, ...]]()
         missing = sum(end - starts[which] for which, end in left.items())
         while left:
@@ -104,7 +94,7 @@ class RecordReader:
             if done := before - left.keys():  # else their later records would be read, too
                 consumer.incremental_unassign([TopicPartition(*which) for which in done])
             missing -= len(wanted)
-            rows += [_row(message) for message in wanted if only is None or may_hold(message.value(), only)]
+            rows += map(_row, wanted)
             if len(rows) >= AT_ONCE or not left:
                 yield _of_rows(rows)
                 rows = []
@@ -115,17 +105,15 @@ def records_between(
     starts: Offsets,
     ends: Offsets,
     modified_ms: Mapping[str, int] = MappingProxyType({}),
-    only: re.Pattern[bytes] | None = None,
 ) -> Iterator[pa.Table]:
     """The records of each partition from its offset in `starts` up to, not including, its offset in `ends`: tables with the columns of SCHEMA.
 
     There is always one table, which may be empty. modified_ms: when files were changed, since 1970, by the topic of their records.
-    only: see `Facts.only`; other records of Kafka are left out.
 
     Raises StreamgaugeError when Kafka does not answer, or no longer has one of the records.
     """
     with closing(RecordReader(settings)) as reader:
-        yield from reader.between(starts, ends, modified_ms, only)
+        yield from reader.between(starts, ends, modified_ms)
 
 
 def _is_wanted(message: Message, left: dict[tuple[str, int], int], ends: Offsets, kafka: KafkaCluster) -> bool:

@@ -3,26 +3,29 @@
 import gc
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
 from dataclasses import asdict
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import duckdb
 import pyarrow as pa
 
 from audit import lateness
-from audit.audited import Facts, Row, Table, common_pattern
+from audit.audited import Facts, Row, Table
 from audit.checkpoints import Stretch
-from audit.documents import may_hold
+from audit.choices import Choice
+from audit.records import AT_ONCE
 from audit.spark_texts import exact_text_of, text_of
 from contract.errors import StreamgaugeError
 from contract.settings import Settings
 from contract.static_tables import files_of, static_tables
 
+T = TypeVar("T")
+_Format = tuple[Callable[[pa.Table], pa.Table], Choice | None]
 MEMORY_LIMIT = "700MB"
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - DuckDB's timestamps, which are UTC here, have no time zone
 
@@ -58,23 +61,26 @@ class Recount:
         self.database = database or opened()
 
     def load(self, facts: Iterable[Facts], records: Iterable[pa.Table]) -> None:
-        """Adds the facts of all records, of one table after the other; the next is read meanwhile."""
-        by_name = {one.name: one for one in facts}
-        formats, common = {(one.documents, one.only) for one in by_name.values()}, common_pattern(by_name.values())
-        by_format = {of: [one for one in by_name.values() if (one.documents, one.only) == of] for of in formats}
-        with _without_collector(), ThreadPoolExecutor(1) as worker:
-            pending: Future[None] | None = None
-            for table in records:
-                read = {of_format: of_format(table) for of_format in {of_format for of_format, _ in formats}}
-                documents = [
-                    (read[of_format] if only is common else _holding(read[of_format], only), chosen)
-                    for (of_format, only), chosen in by_format.items()
-                ]
-                if pending is not None:
-                    pending.result()
-                pending = worker.submit(self._add, documents)
-            if pending is not None:
-                pending.result()
+        """Adds the facts of all records; the next ones are read meanwhile."""
+        by_format: dict[_Format, dict[str, Facts]] = {}
+        for one in facts:
+            by_format.setdefault((one.documents, one.only), {})[one.name] = one
+        waiting: dict[_Format, list[pa.Table]] = {of_format: [] for of_format in by_format}
+        with (
+            _without_collector(),
+            closing(self.database.cursor()) as beside,
+            closing(_ahead(iter(records))) as tables,
+            closing(_ahead(_read(table, by_format, beside) for table in tables)) as read,
+        ):
+            for documents in read:
+                for of_format, table in zip(by_format, documents, strict=True):
+                    waiting[of_format].append(table)
+                    if sum(map(len, waiting[of_format])) >= AT_ONCE:
+                        self._add(waiting[of_format], by_format[of_format].values())
+                        waiting[of_format] = []
+            for of_format, rest in waiting.items():
+                if rest:
+                    self._add(rest, by_format[of_format].values())
 
     def judge(self, table: Table, stretches: Sequence[Stretch], newest_cut_ms: int | None, since_ms: int = 0) -> None:
         """Tells of each fact of `table` whether it was too late. Facts outside `stretches` are left out.
@@ -141,21 +147,21 @@ class Recount:
         (totals,) = self.database.sql(sql).to_arrow_table().to_pylist()
         return totals
 
-    # In the transaction of the connection, if there is one: nothing else uses it meanwhile.
-    def _add(self, facts: Sequence[tuple[pa.Table, Sequence[Facts]]]) -> None:
-        for documents, chosen in facts:
-            self.database.register("documents", documents)
-            steps = {name: sql for one in chosen for name, sql in one.steps.items()}
-            for name, sql in steps.items():
-                self.database.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {sql}")
-            for one in chosen:
-                sql = one.sql.format(**one.parameters)
-                is_there = self.database.execute("SELECT count(*) FROM duckdb_tables() WHERE table_name = ?", [one.name.strip('"')])
-                is_new = is_there.fetchall() == [(0,)]  # CREATE TABLE IF NOT EXISTS would plan the query also for nothing
-                self.database.execute(f"{f'CREATE TABLE {one.name} AS' if is_new else f'INSERT INTO {one.name}'} {sql}")
-            for name in steps:  # their memory is needed no longer
-                self.database.execute(f"DROP TABLE {name}")
-            self.database.unregister("documents")
+    def _add(self, documents: Sequence[pa.Table], facts: Collection[Facts]) -> None:
+        there = {name for (name,) in self.database.execute("SELECT table_name FROM duckdb_tables()").fetchall()}
+        new = [one for one in facts if one.name.strip('"') not in there]
+        if not new and not any(map(len, documents)):  # to plan queries takes as long as to run them over a thousand documents
+            return
+        self.database.register("documents", pa.concat_tables(documents))
+        steps = {name: sql for one in facts for name, sql in one.steps.items()}
+        for name, sql in steps.items():
+            self.database.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {sql}")
+        for one in facts:
+            sql = one.sql.format(**one.parameters)  # CREATE TABLE IF NOT EXISTS would plan the query also for nothing
+            self.database.execute(f"{f'CREATE TABLE {one.name} AS' if one in new else f'INSERT INTO {one.name}'} {sql}")
+        for name in steps:  # their memory is needed no longer
+            self.database.execute(f"DROP TABLE {name}")
+        self.database.unregister("documents")
 
 
 @contextmanager
@@ -168,8 +174,27 @@ def _without_collector() -> Iterator[None]:
         gc.enable()
 
 
-def _holding(records: pa.Table, only: re.Pattern[bytes] | None) -> pa.Table:
-    return records if only is None else records.filter(pa.array([may_hold(one, only) for one in records["value"].to_pylist()], pa.bool_()))
+def _ahead(items: Iterator[T]) -> Generator[T]:
+    """The items. The next one is made in a thread meanwhile, until the caller closes this."""
+    with ThreadPoolExecutor(1) as worker:
+        pending = worker.submit(next, items, None)
+        while (item := pending.result()) is not None:
+            pending = worker.submit(next, items, None)
+            yield item
+
+
+def _read(records: pa.Table, formats: Collection[_Format], database: duckdb.DuckDBPyConnection) -> list[pa.Table]:
+    """The documents of each format, with those records that it chooses. database: for choices alone."""
+    whole = {of_format: of_format(records) for of_format, only in formats if only is None}
+
+    def documents(of_format: Callable[[pa.Table], pa.Table], only: Choice | None) -> pa.Table:
+        read = whole.get(of_format)
+        if only is None:
+            return read
+        is_chosen = only.of(records, database)
+        return of_format(records.filter(is_chosen)) if read is None else read.filter(is_chosen)
+
+    return [documents(*one) for one in formats]
 
 
 def _timestamp(time_ms: int) -> str:

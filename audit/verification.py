@@ -18,7 +18,7 @@ from typing import Any
 
 from audit.archive import Archive
 from audit.archive_check import ArchiveCheck
-from audit.audited import Table, common_pattern
+from audit.audited import Table
 from audit.catalog import Audited
 from audit.check import Check
 from audit.database_table import DatabaseCheck, DatabaseTable
@@ -80,7 +80,7 @@ def _looked(
     try:
         facts = [facts for check in checks.values() for facts in check.facts]
         joined = _joined([check.prefix for check in checks.values()])
-        store.recount.load(facts, records_between(store.settings, *joined, common_pattern(facts)))
+        store.recount.load(facts, records_between(store.settings, *joined))
     except StreamgaugeError as error:
         found |= {number: Verdict(one.query, one.sink, problem=str(error)) for number, (one, _) in audited.items()}
         return set()

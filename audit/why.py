@@ -112,7 +112,7 @@ class _Row:
             check.narrow(TimeRange(window.start, window.end), to_the_end=with_late)
         prefix: Prefix[Any] = check.prefix
         times = Facts("times", table.facts.source, _TIMES, documents=table.facts.documents, only=table.facts.only)
-        records = records_between(self._settings, prefix.starts, prefix.ends, prefix.modified_ms, table.facts.only)
+        records = records_between(self._settings, prefix.starts, prefix.ends, prefix.modified_ms)
         self._recount.load([table.facts, times], records)
         compared = check.compared()
         comparison, totals = compared.comparison, compared.recounted.totals

@@ -134,6 +134,14 @@ def changed_bytes(random: Random, value: bytes) -> bytes:
     return bytes(changed)
 
 
+def retyped(random: Random, value: bytes) -> bytes:
+    """The value with one of its characters typed otherwise, most often by one of its kind."""
+    at = random.randrange(len(value))
+    of_kind = next((kind for kind in ("0123456789", "abcdefghijklmnopqrstuvwxyz", '{}[]:,"') if chr(value[at]) in kind), "Az09")
+    new = random.choice(random.choice([of_kind, of_kind, of_kind, " \\\"'-.eE\n\0\u00e9\u2028\x7f"]))
+    return value[:at] + new.encode() + value[at + 1 :]
+
+
 def _json(random: Random, value: Any) -> bytes:
     odd: dict[str, str] = {}
     for _ in range(random.choice([1, 1, 1, 2, 3])):

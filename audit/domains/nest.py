@@ -1,12 +1,12 @@
 """What the results of the Nest domain must be: docs/values.md and docs/verify.md in SQL."""
 
-import re
 from dataclasses import replace
 from functools import partial
 
 from audit.archive import Archive
 from audit.audited import Facts, Table
-from audit.domains import nest_devices, nest_status
+from audit.choices import Holding
+from audit.domains import nest_devices, nest_form, nest_status
 from audit.fields import flaws, read, too_long, value, values, when
 from audit.letters import DeadLetters
 from contract import durations
@@ -55,7 +55,7 @@ SEEN = """
         FROM documents)
 """
 
-_OF_PEOPLE = re.compile(rb'"has_person"\s*:\s*true')
+_OF_PEOPLE = Holding(r'has_person"\s*:\s*true')
 
 SIGHTINGS = """
     SELECT topic, partition, "offset", device_id, as_moment(event.start_time) AS start_time
@@ -137,7 +137,10 @@ def audited(settings: Settings) -> tuple[Table | Archive | DeadLetters, ...]:
         *_status(facts("reports", sql=nest_status.REPORTS), settings),
         *nest_devices.audited(settings),
         Archive("nest-archive", "nest/cameras", facts("rows_of_cameras", sql=ARCHIVE)),
-        DeadLetters("nest-dead-letters", facts("nest_letters", sql=REASONS, steps={**STEPS, **nest_devices.STEPS})),
+        DeadLetters(
+            "nest-dead-letters",
+            facts("nest_letters", sql=REASONS, steps={**STEPS, **nest_devices.STEPS}, only=nest_form.not_in_order(settings.future)),
+        ),
     )
 
 

@@ -1,14 +1,11 @@
 """Records in a topic, and those that are read between two offsets. The broker is the one that librdkafka has for tests, without Java."""
 
-import re
 from collections import Counter
 from contextlib import closing
 
 from auditing import STATS, Kafka
 
-from audit.audited import Facts, common_pattern
 from audit.records import AT_ONCE, RecordReader
-from contract.domains.nest import NEST_LOGS
 
 
 def test_one_reader_reads_any_parts_of_topics_one_after_the_other(tmp_path):
@@ -30,24 +27,6 @@ def test_one_reader_reads_any_parts_of_topics_one_after_the_other(tmp_path):
             found = [value.decode() for table in reader.between(starts, ends) for value in table["value"].to_pylist()]
             expected = [f"{topic} {number} {offset}" for (topic, number), span in part.items() for offset in range(*span)]
             assert sorted(found) == sorted(expected), part
-
-
-def test_records_of_which_nothing_is_taken_are_left_out(tmp_path):
-    kafka = Kafka(tmp_path)
-    values = ['{"a":1}', '{"a": 1}', '{"b":1}', r'{"\u0061":1}', "a", None]
-    kafka.write(STATS, *values)
-    with closing(RecordReader(kafka.settings)) as reader:
-        tables = reader.between({(STATS, 0): 0}, {(STATS, 0): len(values)}, only=re.compile(rb'"a"\s*:\s*1'))
-        found = [value.decode() for table in tables for value in table["value"].to_pylist()]
-    assert found == ['{"a":1}', '{"a": 1}', r'{"\u0061":1}']
-
-
-def test_records_are_left_out_only_if_all_facts_take_something_of_the_same_ones():
-    some, others = (Facts(name, NEST_LOGS, "", only=re.compile(name.encode())) for name in ("a", "b"))
-    everything = Facts("c", NEST_LOGS, "")
-    assert common_pattern([some, some]) == some.only
-    assert common_pattern([some, others]) is None
-    assert common_pattern([some, everything]) is None
 
 
 def test_of_a_partition_no_more_is_read_than_is_asked_for(tmp_path):
