@@ -62,9 +62,7 @@ class Recount:
 
     def load(self, facts: Iterable[Facts], records: Iterable[pa.Table]) -> None:
         """Adds the facts of all records; the next ones are read meanwhile."""
-        by_format: dict[_Format, dict[str, Facts]] = {}
-        for one in facts:
-            by_format.setdefault((one.documents, one.only), {})[one.name] = one
+        by_format = formats_of({one.name: one for one in facts}.values())
         waiting: dict[_Format, list[pa.Table]] = {of_format: [] for of_format in by_format}
         with (
             _without_collector(),
@@ -76,11 +74,11 @@ class Recount:
                 for of_format, table in zip(by_format, documents, strict=True):
                     waiting[of_format].append(table)
                     if sum(map(len, waiting[of_format])) >= AT_ONCE:
-                        self._add(waiting[of_format], by_format[of_format].values())
+                        self._add(waiting[of_format], by_format[of_format])
                         waiting[of_format] = []
             for of_format, rest in waiting.items():
                 if rest:
-                    self._add(rest, by_format[of_format].values())
+                    self._add(rest, by_format[of_format])
 
     def judge(self, table: Table, stretches: Sequence[Stretch], newest_cut_ms: int | None, since_ms: int = 0) -> None:
         """Tells of each fact of `table` whether it was too late. Facts outside `stretches` are left out.
@@ -181,6 +179,16 @@ def _ahead(items: Iterator[T]) -> Generator[T]:
         while (item := pending.result()) is not None:
             pending = worker.submit(next, items, None)
             yield item
+
+
+def formats_of(facts: Collection[Facts]) -> dict[_Format, list[Facts]]:
+    """The facts, by how their documents are read, and of which records. If a step is made of all records in any case, a choice would save nothing."""
+    made = {(one.documents, name) for one in facts if one.only is None for name in one.steps}
+    found: dict[_Format, list[Facts]] = {}
+    for one in facts:
+        is_made = any((one.documents, name) in made for name in one.steps)
+        found.setdefault((one.documents, None if is_made else one.only), []).append(one)
+    return found
 
 
 def _read(records: pa.Table, formats: Collection[_Format], database: duckdb.DuckDBPyConnection) -> list[pa.Table]:

@@ -11,7 +11,7 @@ import pytest
 from auditing import NOON, facts_of, records, result
 
 from audit.choices import Holding
-from audit.recount import Recount
+from audit.recount import Recount, formats_of
 from producers.nest.simulation import Simulation, simulate
 
 MUTATED = 2_500
@@ -151,3 +151,11 @@ def test_a_line_of_a_file_that_is_no_document_is_read():
 def test_values_that_hold_a_pattern_or_may_spell_it_in_another_way_are_chosen():
     values = [b'{"a":1}', b'{"a": 1}', b'{"b":1}', rb'{"\u0061":1}', b"a", None]
     assert chosen(Holding(r'a"\s*:\s*1'), of_documents(values)) == [0, 1, 3]
+
+
+def test_records_are_chosen_only_where_that_saves_a_step():
+    sightings, reports, archive = facts_of("nest-camera-stats"), facts_of("nest-camera-status"), facts_of("nest-archive")
+    read = sightings.documents
+    assert formats_of([sightings, LETTERS]) == {(read, sightings.only): [sightings], (read, LETTERS.only): [LETTERS]}
+    assert formats_of([sightings, LETTERS, archive]) == {(read, sightings.only): [sightings], (read, None): [LETTERS, archive]}
+    assert formats_of([reports, LETTERS]) == {(read, None): [reports, LETTERS]}
