@@ -3,6 +3,7 @@
 import contextlib
 import logging
 import os
+import pwd
 import shlex
 import sys
 import tempfile
@@ -11,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from py4j.protocol import Py4JError, Py4JNetworkError
+from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from pyspark import SparkContext
 from pyspark.errors import PySparkRuntimeError
 from pyspark.logger import PySparkLogger
@@ -27,6 +28,7 @@ from contract.spark_master import LOOPBACK, is_local, path_with_own_python
 from contract.storage.temporary import temporary_folder
 from contract.topics import MAX_RECORD_BYTES
 from pipeline.spark.cluster import check_executors, cluster_config, refuse_folders_of_one_machine
+from pipeline.spark.errors import first_line
 from pipeline.spark.jvm import start_jvm
 from pipeline.spark.kafka_options import check_kafka_options
 
@@ -98,6 +100,8 @@ def spark_session(settings: Settings, *, in_real_time: bool = False) -> SparkSes
             os.scandir(str(settings.lake)).close()
     if _SUBMITTED in os.environ or SparkContext._active_spark_context is not None:
         return _present_session(settings)
+    _check_user()
+    _check_java_options(settings)
     os.environ["JAVA_HOME"] = str(java_home(settings))
     for_master = cluster_config(settings)
     if is_local(settings.spark_master):
@@ -119,8 +123,30 @@ def spark_session(settings: Settings, *, in_real_time: bool = False) -> SparkSes
     except (PySparkRuntimeError, Py4JNetworkError, ConnectionError) as error:
         msg = f"Spark's JVM ended while it started (killed, or without the memory that STREAMGAUGE_DRIVER_MEMORY={settings.driver_memory} asks for: its own messages are above, or in {log}); start again"
         raise StreamgaugeError(msg) from error
+    except Py4JJavaError as error:  # such as a full disk
+        msg = (
+            f"Spark did not start ({first_line(error)}); its log is {log}, and its temporary files are in {temporary_folder(settings.home)}"
+        )
+        raise StreamgaugeError(msg) from error
     _print_to(log.with_name("spark-stderr.log"), spark)
     return _checked(spark, settings)
+
+
+def _check_user() -> None:
+    """Hadoop asks the operating system for the user's name, and without one Spark's JVM ends."""
+    try:
+        pwd.getpwuid(os.getuid())
+    except KeyError as error:
+        msg = f"user {os.getuid()} has no name on this machine, and Spark needs one; add it to /etc/passwd, or run as a user that is there"
+        raise StreamgaugeError(msg) from error
+
+
+def _check_java_options(settings: Settings) -> None:
+    try:
+        shlex.split(settings.driver_java_options)
+    except ValueError as error:
+        msg = f"STREAMGAUGE_DRIVER_JAVA_OPTIONS is {settings.driver_java_options!r}; expected Java's options, separated by blanks, and each quotation mark closed"
+        raise StreamgaugeError(msg) from error
 
 
 def _master(settings: Settings, *, in_real_time: bool) -> str:

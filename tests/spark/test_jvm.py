@@ -122,6 +122,18 @@ def test_a_session_takes_sparks_own_settings_where_streamgauge_has_none(own, tmp
     assert done.stdout.split()[:2] == ["yes", "FAIR"], done.stderr
 
 
+def test_what_spark_says_as_it_starts_is_one_line(own, tmp_path):
+    program = """import pathlib, sys
+from contract.settings import Settings
+from pipeline.spark.session import spark_session
+spark_session(Settings(home=pathlib.Path(sys.argv[1]), spark_master="local[many]"))"""
+    run = [sys.executable, "-c", program, str(tmp_path)]
+    done = subprocess.run(run, env=environment(own), capture_output=True, text=True, check=False)
+    assert done.stderr.splitlines()[-1].startswith(
+        "contract.errors.StreamgaugeError: Spark did not start (Could not parse Master URL: 'local[many]'); its log is "
+    )
+
+
 def test_an_archive_that_does_not_fit_is_ignored_in_silence(own, tmp_path):
     archive = tmp_path / "classes.jsa"
     archive.write_text("no archive")
