@@ -89,6 +89,7 @@ def main() -> None:
     try:
         _refuse_windows()
         _refuse_bytes_that_are_no_text(sys.argv[1:])
+        _have_utf_8_in_java_too()
         prepare_proxies()
         code = app(prog_name="streamgauge", standalone_mode=False)
     except (StreamgaugeError, OSError) as error:
@@ -124,6 +125,12 @@ def _refuse_windows() -> None:
     if sys.platform == "win32":
         msg = "Windows runs Streamgauge in WSL only (Windows Subsystem for Linux): install that with `wsl --install`, and start Streamgauge in its terminal"
         raise StreamgaugeError(msg)
+
+
+def _have_utf_8_in_java_too() -> None:
+    """Where LC_ALL asks for ASCII, Python has UTF-8 all the same, and Java finds no file in a folder named ü."""
+    if os.environ.get("LC_ALL") in {"C", "POSIX"}:
+        os.environ["LC_ALL"] = "C.UTF-8"
 
 
 def _refuse_bytes_that_are_no_text(arguments: list[str]) -> None:

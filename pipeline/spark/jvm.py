@@ -19,6 +19,7 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 from pyspark.serializers import UTF8Deserializer, read_int
 
+from contract.errors import StreamgaugeError
 from contract.java import class_data, jars
 from contract.java.runtime import java_home
 from contract.settings import Settings
@@ -46,8 +47,12 @@ OPTIONS = (
 def start_jvm(config: Mapping[str, str | int], settings: Settings) -> None:
     """Starts the driver's JVM for PySpark. Leaves it to PySpark if there are configuration files, or a JVM already.
 
-    Raises PySparkRuntimeError if the JVM ends while it starts.
+    Raises PySparkRuntimeError if the JVM ends while it starts, and StreamgaugeError if SPARK_HOME names another version.
     """
+    home = os.environ.get("SPARK_HOME")
+    if home and not any(Path(home).glob(f"jars/spark-core_*-{pyspark.__version__}.jar")):
+        msg = f"SPARK_HOME={home} has no Spark {pyspark.__version__}, which Streamgauge needs; unset it, and Streamgauge uses its own"
+        raise StreamgaugeError(msg)
     is_configured = (SPARK_HOME / "conf").exists() or any(os.environ.get(name) for name in CONFIGURATION)
     if is_configured or SparkContext._gateway is not None:
         return

@@ -8,6 +8,7 @@ from documents import ROOT
 from running import streamgauge
 
 from contract.settings import Settings
+from streamgauge.cli import main
 
 
 def test_every_command_is_in_a_group(tmp_path):
@@ -34,3 +35,12 @@ def test_an_argument_that_is_not_utf_8_is_one_line(tmp_path):
     done = streamgauge("records", os.fsdecode(b"nest\xff"), settings=Settings(home=tmp_path))
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "error: argument 'nest\\udcff' is not UTF-8; correct it, or set LANG to a locale in UTF-8\n"
+
+
+@pytest.mark.parametrize(("given", "found"), [("POSIX", "C.UTF-8"), ("C", "C.UTF-8"), ("de_DE.UTF-8", "de_DE.UTF-8"), ("", "")])
+def test_child_processes_have_utf_8_as_python_has(monkeypatch, given, found):
+    monkeypatch.setenv("LC_ALL", given)
+    monkeypatch.setattr("sys.argv", ["streamgauge", "--version"])
+    with pytest.raises(SystemExit):
+        main()
+    assert os.environ["LC_ALL"] == found

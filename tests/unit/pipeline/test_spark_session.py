@@ -2,6 +2,7 @@
 
 import pwd
 
+import pyspark
 import pytest
 from messages import refused
 
@@ -28,3 +29,12 @@ def test_a_user_without_a_name(start, monkeypatch):
 def test_java_options_with_an_open_quotation(start):
     with refused("STREAMGAUGE_DRIVER_JAVA_OPTIONS is", "each quotation mark closed"):
         start(driver_java_options="-Dname='a b")
+
+
+def test_another_spark_in_spark_home(start, monkeypatch, tmp_path):
+    (tmp_path / "jars").mkdir()
+    (tmp_path / "jars" / "spark-core_2.12-3.5.1.jar").touch()
+    monkeypatch.setenv("SPARK_HOME", str(tmp_path))
+    monkeypatch.setattr(session.jars, "fetch", lambda *_: [])
+    with refused(f"SPARK_HOME={tmp_path} has no Spark {pyspark.__version__}", "unset it"):
+        start()
