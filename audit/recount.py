@@ -63,22 +63,15 @@ class Recount:
     def load(self, facts: Iterable[Facts], records: Iterable[pa.Table]) -> None:
         """Adds the facts of all records; the next ones are read meanwhile."""
         by_format = formats_of({one.name: one for one in facts}.values())
-        waiting: dict[_Format, list[pa.Table]] = {of_format: [] for of_format in by_format}
         with (
             _without_collector(),
             closing(self.database.cursor()) as beside,
             closing(_ahead(iter(records))) as tables,
             closing(_ahead(_read(table, by_format, beside) for table in tables)) as read,
+            closing(_ahead(self._added(read, by_format))) as added,  # in the main thread, DuckDB has its own error for Ctrl-C
         ):
-            for documents in read:
-                for of_format, table in zip(by_format, documents, strict=True):
-                    waiting[of_format].append(table)
-                    if sum(map(len, waiting[of_format])) >= AT_ONCE:
-                        self._add(waiting[of_format], by_format[of_format])
-                        waiting[of_format] = []
-            for of_format, rest in waiting.items():
-                if rest:
-                    self._add(rest, by_format[of_format])
+            for _ in added:
+                pass
 
     def judge(self, table: Table, stretches: Sequence[Stretch], newest_cut_ms: int | None, since_ms: int = 0) -> None:
         """Tells of each fact of `table` whether it was too late. Facts outside `stretches` are left out.
@@ -144,6 +137,21 @@ class Recount:
         sql = lateness.TOTALS.format(key=", ".join(table.event_key), condition=f"{condition} AND {table.counts}")
         (totals,) = self.database.sql(sql).to_arrow_table().to_pylist()
         return totals
+
+    # In the transaction of the connection, if there is one: nothing else uses it meanwhile.
+    def _added(self, read: Iterable[Sequence[pa.Table]], by_format: Mapping[_Format, Collection[Facts]]) -> Iterator[bool]:
+        """Adds the facts of documents, step by step."""
+        waiting: dict[_Format, list[pa.Table]] = {of_format: [] for of_format in by_format}
+        for documents in read:
+            for of_format, table in zip(by_format, documents, strict=True):
+                waiting[of_format].append(table)
+                if sum(map(len, waiting[of_format])) >= AT_ONCE:
+                    self._add(waiting[of_format], by_format[of_format])
+                    waiting[of_format] = []
+            yield True
+        for of_format, rest in waiting.items():
+            if rest:
+                self._add(rest, by_format[of_format])
 
     def _add(self, documents: Sequence[pa.Table], facts: Collection[Facts]) -> None:
         there = {name for (name,) in self.database.execute("SELECT table_name FROM duckdb_tables()").fetchall()}

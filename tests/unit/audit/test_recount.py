@@ -1,13 +1,19 @@
 """The recount of each domain: records with explicit times in, rows out."""
 
+import itertools
+import os
+import signal
+import threading
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 import orjson
 import pytest
-from auditing import NOON, loaded, result
+from auditing import NOON, facts_of, loaded, records, result
+from auditing import seen as seen_by
 
 from audit.checkpoints import Stretch
+from audit.recount import Recount
 
 LATER_MS = round((NOON + timedelta(days=30)).timestamp() * 1000)
 
@@ -173,3 +179,13 @@ def test_a_number_counts_exactly_or_not_at_all(fields, passengers, fare):
     assert row["trips"] == 1
     assert row["passenger_count_avg"] == (None if passengers is None else float(passengers))
     assert row["fare_amount_sum"] == (fare and Decimal(fare))
+
+
+def test_ctrl_c_ends_a_recount_of_many_records():
+    facts, recount = facts_of("nest-camera-status"), Recount()
+    endless = itertools.repeat(records("nest-logs", *[seen_by("c1")] * 5_000))
+    interrupt = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
+    interrupt.start()
+    with pytest.raises(KeyboardInterrupt):
+        recount.load([facts], endless)
+    interrupt.join()
