@@ -1,5 +1,6 @@
 """A folder of files as a source: Spark's file source finds each new file once, and its documents become records."""
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -25,6 +26,8 @@ NAMES = "*.{json,jsonl,ndjson,json.gz,jsonl.gz,ndjson.gz}"
 
 _SPARKS_COLUMNS = "path string, modificationTime timestamp, length bigint, content binary"
 _DOCUMENTS_COLUMNS = f"topic string, timestamp timestamp, offset bigint, value binary, {PROBLEM} string"
+_LIKE_A_PATTERN = re.compile(r"[\\*?\[\]{}]")
+"""Spark takes a path for a pattern, and finds nothing in a folder such as cameras[1], without these escaped."""
 _BATCH_BYTES = 4 * 1024 * 1024
 _FOREVER = "36500d"
 
@@ -81,7 +84,8 @@ class Files:
         }
         if settings.max_files_per_trigger is not None:
             options["maxFilesPerTrigger"] = str(settings.max_files_per_trigger)
-        files = spark.readStream.format("binaryFile").schema(_SPARKS_COLUMNS).options(**options).load(str(self.folder))
+        folder = _LIKE_A_PATTERN.sub(r"\\\g<0>", str(self.folder))
+        files = spark.readStream.format("binaryFile").schema(_SPARKS_COLUMNS).options(**options).load(folder)
         # Selecting `content` would make Spark read the file, and an unreadable file would stop the stream.
         return _records(files.select("path", "modificationTime"))
 

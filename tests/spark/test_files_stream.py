@@ -11,7 +11,7 @@ from pipeline.sources.files import Files
 
 @pytest.fixture
 def landing(tmp_path):
-    folder = tmp_path / "landing"
+    folder = tmp_path / r"landing [1] {a,b} *?\x"
     folder.mkdir()
     for hour, name in enumerate(["old [1]", "middle%20", "new"]):
         path = folder / f"{name}.json"
