@@ -49,8 +49,14 @@ def opened(
     database.execute((Path(__file__).parent / "macros.sql").read_text())
     for table, path in static_tables().items():
         quoted = ", ".join("'" + str(one).replace("'", "''") + "'" for one in (files_of(table, settings) if settings else [path]))
-        read = f"read_csv([{quoted}], header = true, all_varchar = true, union_by_name = true, nullstr = '\\0')"
-        database.execute(f"CREATE TABLE {table} AS FROM {read}")
+        # Without these, DuckDB guesses: a line that begins with # is a comment, and a file with a short line has a single column.
+        dialect = """delim = ',', quote = '"', escape = '"', comment = '', skip = 0, null_padding = true, strict_mode = false"""
+        read = f"read_csv([{quoted}], header = true, all_varchar = true, union_by_name = true, {dialect})"
+        try:
+            database.execute(f"CREATE TABLE {table} AS SELECT coalesce(COLUMNS(*), '') FROM {read}")
+        except duckdb.Error as error:
+            msg = f"static table {table} cannot be read ({str(error).partition(chr(10))[0]}); expected CSV in UTF-8, with commas and the names of its columns"
+            raise StreamgaugeError(msg) from error
     return database
 
 

@@ -86,3 +86,28 @@ def test_one_clear_line_for_what_cannot_be_followed(own, tmp_path):
     for wrong in ("", "/a.csv device_locations=/b.csv", "/a.csv /b.csv", "https://user:password@host/a.csv"):
         with refused(VARIABLE, "TABLE=PLACE"):
             own(wrong)
+
+
+@pytest.mark.parametrize(
+    ("text", "rows"),
+    [
+        ("#a,1\nb,2#c\n", [("#a", "1"), ("b", "2#c")]),
+        ("a,1,\nb,2,\n", [("a", "1"), ("b", "2")]),
+        ("a\nb,2\n", [("a", ""), ("b", "2")]),
+        ('"a ""b"", c",1\n', [('a "b", c', "1")]),
+        ("a;b,1|2\n", [("a;b", "1|2")]),
+        ("\\0,NA\n", [("\\0", "NA")]),
+    ],
+)
+def test_the_audit_guesses_no_other_format(own, tmp_path, text, rows):
+    (tmp_path / "own.csv").write_text(HEAD + text)
+    read_rows = (
+        opened(settings=own(tmp_path / "own.csv")).execute("SELECT device_id, zip_code FROM device_locations ORDER BY ALL").fetchall()
+    )
+    assert read_rows == rows
+
+
+def test_a_file_that_the_audit_cannot_read_is_one_line(own, tmp_path):
+    (tmp_path / "own.csv").write_bytes(f"{HEAD}\xe4,1\n".encode("latin-1"))
+    with refused("static table device_locations cannot be read", "expected CSV in UTF-8"):
+        opened(settings=own(tmp_path / "own.csv"))
