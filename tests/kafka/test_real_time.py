@@ -139,7 +139,8 @@ def test_a_partition_that_is_hours_behind_another_loses_nothing(real_time):
     assert (outcome["verdict"], outcome["records"], outcome["rows"]["ahead"]) == ("right", 4, 0)
 
 
-def test_an_added_partition_is_read_after_a_restart_and_nothing_twice(real_time):
+def test_an_added_partition_is_read_after_a_restart_and_nothing_twice(real_time, monkeypatch):
+    monkeypatch.setattr("pipeline.running.runner.SOURCES_SECONDS", 1)
     admin = AdminClient({"bootstrap.servers": real_time.bootstrap_servers})
     with running(real_time):
         see(real_time, 1, 0)
