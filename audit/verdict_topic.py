@@ -9,7 +9,7 @@ import orjson
 
 from audit.show import shortened, what_differs
 from audit.verdict import Verdict
-from contract.kafka.tombstones import write_rows
+from contract.kafka.writing import write_rows
 from contract.settings import Settings
 from contract.text import utc_text
 from contract.topics import VERDICTS

@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
-from contract.kafka.tombstones import write_rows
+from contract.kafka.writing import write_rows
 from contract.settings import Settings
 from contract.storage.data_files import data_file
 

@@ -13,7 +13,7 @@ from audit.records import RecordReader
 from audit.result_topic import offsets_of
 from audit.verdict import Verdict
 from audit.verdict_topic import row_of
-from contract.kafka.tombstones import write_rows
+from contract.kafka.writing import write_rows
 from contract.rows import checked, decode_json
 from contract.settings import Settings
 from contract.text import utc_text

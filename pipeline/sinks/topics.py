@@ -19,8 +19,8 @@ from contract.errors import StreamgaugeError
 from contract.kafka.create_topics import most_batch_bytes
 from contract.kafka.errors import BatchesRefused
 from contract.kafka.result_table import read_keys
-from contract.kafka.tombstones import write_rows
 from contract.kafka.topic_ends import first_and_end_offsets
+from contract.kafka.writing import write_rows
 from contract.settings import Settings
 from contract.topics import ALERTS, MAX_RECORD_BYTES, Topic
 from pipeline.formats.confluent_avro import IS_READ, Subject, WriterSchemas, encoded

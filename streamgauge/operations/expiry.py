@@ -19,7 +19,7 @@ from contract import durations
 from contract.domains import TOPICS
 from contract.errors import StreamgaugeError
 from contract.kafka.result_table import read_keys
-from contract.kafka.tombstones import write_rows
+from contract.kafka.writing import write_rows
 from contract.settings import Settings
 from contract.topics import Topic
 from contract.windows import utc, window_of

@@ -5,25 +5,23 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import psutil
-from confluent_kafka import KafkaError, KafkaException, Message
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from contract.checkpoints.names import checkpoints, drivers
 from contract.domains import TOPICS
 from contract.errors import StreamgaugeError
-from contract.kafka.cluster import close_producer
 from contract.kafka.create_topics import create_topics
 from contract.kafka.errors import reason
 from contract.kafka.result_table import read_to_end
-from contract.kafka.tombstones import DELIVERY_SECONDS, write_rows
+from contract.kafka.writing import Sent, write_records, write_rows
 from contract.settings import Settings
 from contract.storage.removal import remove
 from streamgauge.operations.topic_deletion import ANSWER_SECONDS, delete_topics
-from streamgauge.platform.kafka import EmbeddedKafka
-from streamgauge.platform.registry import EmbeddedRegistry
+from streamgauge.platform.server import EmbeddedServer
 
 Raw = Mapping[bytes, bytes]
 """The rows of a result topic as they are in it, by key."""
@@ -70,14 +68,6 @@ class Freeze(Action):
         return [process for process in self.find(settings) if process.status() == psutil.STATUS_STOPPED]
 
 
-class Sent(NamedTuple):
-    """A record to be sent."""
-
-    key: bytes | None
-    value: bytes | None
-    headers: Sequence[tuple[str, bytes]] = ()
-
-
 @dataclass(frozen=True)
 class Send(Action):
     """Sends records to a source topic. What is sent stays."""
@@ -86,23 +76,7 @@ class Send(Action):
     records: Callable[[Settings], Iterable[Sent]]
 
     def play(self, settings: Settings) -> None:
-        failures: list[KafkaError] = []
-
-        def note(error: KafkaError | None, _: Message) -> None:
-            if error is not None:
-                failures.append(error)
-
-        config = {"acks": "all", "partitioner": "murmur2_random", "message.timeout.ms": DELIVERY_SECONDS * 1000}
-        producer = settings.kafka.producer(config | {"queue.buffering.max.messages": 0})
-        for record in self.records(settings):
-            producer.produce(self.topic, record.value, record.key, headers=list(record.headers), on_delivery=note)
-            producer.poll(0)
-        unsent = producer.flush(DELIVERY_SECONDS)
-        close_producer(producer, 0)
-        if failures or unsent:
-            why = failures[0].str() if failures else f"no answer within {DELIVERY_SECONDS} s"
-            msg = f"Kafka at {settings.kafka} did not accept {len(failures) + unsent} records for topic {self.topic} ({why}); check that it is running, and try again"
-            raise StreamgaugeError(msg)
+        write_records(settings.kafka, self.topic, self.records(settings))
 
 
 @dataclass(frozen=True)
@@ -251,14 +225,9 @@ def pipelines(settings: Settings) -> list[psutil.Process]:
     return list({process.pid: process for name, process in drivers(settings).items() if name.query.startswith("nest-")}.values())
 
 
-def brokers(settings: Settings) -> list[psutil.Process]:
-    broker = EmbeddedKafka(settings).pid_file.process()
-    return [] if broker is None else [broker]
-
-
-def registries(settings: Settings) -> list[psutil.Process]:
-    registry = EmbeddedRegistry(settings).pid_file.process()
-    return [] if registry is None else [registry]
+def embedded(server: type[EmbeddedServer]) -> Callable[[Settings], list[psutil.Process]]:
+    """What finds the process of that embedded server."""
+    return lambda settings: [process] if (process := server(settings).process) else []
 
 
 def commands(command: str) -> Callable[[Settings], list[psutil.Process]]:

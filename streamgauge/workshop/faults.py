@@ -12,9 +12,11 @@ from contract.domains.wikimedia import WIKIMEDIA
 from contract.errors import StreamgaugeError
 from contract.kafka.recent_records import last_records
 from contract.kafka.record_clock import clock_header
+from contract.kafka.writing import Sent
 from contract.rows import moment
 from contract.settings import Settings
-from streamgauge.workshop import breakage
+from streamgauge.platform.kafka import EmbeddedKafka
+from streamgauge.platform.registry import EmbeddedRegistry
 from streamgauge.workshop.breakage import (
     Action,
     DeleteTopic,
@@ -24,9 +26,10 @@ from streamgauge.workshop.breakage import (
     Raw,
     Rewrite,
     Send,
-    Sent,
     SetTopic,
     commands,
+    embedded,
+    pipelines,
     raw_rows,
 )
 
@@ -132,13 +135,13 @@ FAULTS: dict[str, Fault] = {
         "`kill -CONT` the process, or `kill -9` it: the demo restarts it.",
     ),
     "frozen-pipeline": Fault(
-        Freeze("pipeline", breakage.pipelines),
+        Freeze("pipeline", pipelines),
         "The pipeline's JVM is stopped by SIGSTOP, as by a machine that swaps or a pause that does not end.",
         "All queries fall silent together within half a minute, those of other domains too, and their lag grows: events arrive, and nobody reads them. No log has an error.",
         "`kill -CONT` the process, or `kill -9` it: the demo restarts the pipeline. Then wait until the lag is gone.",
     ),
     "frozen-kafka": Fault(
-        Freeze("embedded Kafka", breakage.brokers),
+        Freeze("embedded Kafka", embedded(EmbeddedKafka)),
         "The Kafka broker is stopped by SIGSTOP: its port is open, and nobody answers.",
         "Every command and page says that it cannot reach Kafka, and the logs of all parts say so as well. No process has ended.",
         "`kill -CONT` the process, or `kill -9` it: the demo restarts it. Producers and queries go on where they were, and nothing is lost.",
@@ -190,7 +193,7 @@ FAULTS: dict[str, Fault] = {
         alert="given up",
     ),
     "frozen-registry": Fault(
-        Freeze("embedded schema registry", breakage.registries),
+        Freeze("embedded schema registry", embedded(EmbeddedRegistry)),
         "The schema registry is stopped by SIGSTOP: its port is open, and nobody answers.",
         "The pages stay right: what runs knows its schemas already. `streamgauge doctor` says that the registry does not answer, and what starts now waits for it. `ps` shows state T.",
         "`kill -CONT` the process, or `kill -9` it: the demo restarts it.",

@@ -9,7 +9,7 @@ from plain import START, read_topic
 from running import eventually
 
 from contract.domains.nest import NEST_CAMERA_ALERTS
-from contract.kafka.tombstones import write_rows
+from contract.kafka.writing import write_rows
 from contract.process.stop_signals import StopRequest
 from contract.settings import Settings
 from contract.storage.paths import bytes_of

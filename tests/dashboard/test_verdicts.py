@@ -10,7 +10,7 @@ from running import PATIENCE_MS
 from audit.comparison import Difference
 from audit.verdict import RowCounts, Verdict
 from audit.verdict_topic import write_verdicts
-from contract.kafka.tombstones import write_rows
+from contract.kafka.writing import write_rows
 from contract.topics import VERDICTS
 from dashboard import verdicts
 

@@ -8,7 +8,7 @@ from confluent_kafka import Producer
 from plain import read_topic
 from running import eventually, streamgauge, succeed
 
-from contract.kafka import tombstones
+from contract.kafka import writing
 from contract.kafka.follower import Follower
 from contract.kafka.result_table import read_to_end
 from streamgauge.operations.expiry import expire
@@ -81,7 +81,7 @@ def test_a_page_and_a_report_lose_the_rows_too(fresh):
 def test_a_null_reaches_its_row_whatever_the_partitions(fresh, monkeypatch):
     from confluent_kafka.admin import AdminClient, NewTopic
 
-    monkeypatch.setattr(tombstones, "ROWS_AT_ONCE", 30)
+    monkeypatch.setattr(writing, "RECORDS_AT_ONCE", 30)
     admin = AdminClient({"bootstrap.servers": fresh.bootstrap_servers})
     admin.create_topics([NewTopic("wide", num_partitions=5, config={"cleanup.policy": "compact"})])["wide"].result()
     eventually(lambda: "wide" in admin.list_topics().topics, "the topic")
@@ -90,7 +90,7 @@ def test_a_null_reaches_its_row_whatever_the_partitions(fresh, monkeypatch):
     for key in keys:
         spark_like.produce("wide", b"{}", key)
     assert spark_like.flush(10) == 0
-    tombstones.write_rows(fresh.kafka, "wide", dict.fromkeys(keys))
+    writing.write_rows(fresh.kafka, "wide", dict.fromkeys(keys))
     where = {}
     records = read_topic(fresh, "wide")
     assert sum(message.value() is None for message in records) == len(keys), "each is deleted once"

@@ -11,7 +11,7 @@ from plain import START, write_counts
 from pyarrow.parquet import read_table
 from running import one_line_error, streamgauge, succeed
 
-from contract.kafka.tombstones import write_rows
+from contract.kafka.writing import write_rows
 from contract.rows import checked
 from streamgauge.operations.export import TABLES, as_parquet
 

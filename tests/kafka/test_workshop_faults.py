@@ -15,7 +15,7 @@ from topic_reset import empty_topics
 
 from contract.domains import TOPICS
 from contract.kafka.create_topics import create_topics, deviations
-from contract.kafka.tombstones import write_rows
+from contract.kafka.writing import write_rows
 from streamgauge.workshop import breaking
 from streamgauge.workshop.breakage import raw_rows
 from streamgauge.workshop.faults import FAULTS

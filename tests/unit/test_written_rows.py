@@ -13,7 +13,7 @@ from audit.verdict import RowCounts, Verdict
 from audit.verdict_topic import write_verdicts
 from contract.errors import StreamgaugeError
 from contract.kafka.recent_records import last_records, of_message
-from contract.kafka.tombstones import write_rows
+from contract.kafka.writing import write_rows
 from contract.query_status import decode_event
 from contract.rows import decoder
 from contract.topics import ALERTS, QUERY_STATES, STREAMING_METRICS, VERDICTS
@@ -44,7 +44,7 @@ def test_a_verdict(kafka):
 
 
 def test_a_row_that_is_too_large_is_an_error_that_says_so(kafka):
-    with pytest.raises(StreamgaugeError, match=r"did not accept 1 of 2 rows for topic alerts \(.*too large"):
+    with pytest.raises(StreamgaugeError, match=r"did not accept 1 of 2 records for topic alerts \(.*too large"):
         write_rows(kafka.settings.kafka, ALERTS.name, {b"small": b"{}", b"large": b"x" * 2_000_000})
 
 
