@@ -61,6 +61,7 @@ class Runner:
         self.stop_requested = stop_requested or StopRequest()
         self._calls: SimpleQueue[Callable[[], None]] = SimpleQueue()
         self._lives: dict[str, QueryLife] = {}
+        self._watches, self._executors = QueryWatches(settings, self._alert), ExecutorWatch()
         self._sources_due = time.monotonic() + SOURCES_SECONDS
 
     def run(self, queries: Iterable[Query], unless_running: Collection[str] = ()) -> None:
@@ -80,7 +81,7 @@ class Runner:
             mine = [query for query in in_order if self._hold(query, locks, unless_running)]
             with self._context(mine) as context:
                 if mine:
-                    self._tell_of_a_kill({query.name for query in mine}, context.alerts)
+                    self._tell_of_a_kill({query.name for query in mine})
                 for query in mine:
                     context.progress.waiting(query.name)
                 for query in mine:
@@ -105,7 +106,7 @@ class Runner:
             return False
         return True
 
-    def _tell_of_a_kill(self, names: Collection[str], alerts: Alerts) -> None:
+    def _tell_of_a_kill(self, names: Collection[str]) -> None:
         """Warns if the last process that ran one of the queries ended without stopping it. None runs one now: this process has their locks."""
         with contextlib.suppress(StreamgaugeError):  # each query finds out by itself whether it can reach Kafka
             killed = [
@@ -116,56 +117,47 @@ class Runner:
             if killed:
                 heard_at = max(status.heard_at for status in killed)
                 what = f"the previous run did not stop cleanly: it, its container or its machine was killed; its last report is of {utc_text(heard_at)}; the queries continue from their checkpoints"
-                self._alert(alerts, "warning", PIPELINE, what)
+                self._alert("warning", PIPELINE, what)
 
     @contextlib.contextmanager
     def _context(self, queries: Sequence[Query]) -> Iterator[RunContext]:
         """Creates what the `queries` share. On exit, stops them and sends the remaining reports, even after an error."""
         with contextlib.ExitStack() as at_end:
-            alerts = Alerts(self.settings, self.say)
-            at_end.callback(alerts.close)
-            watches = QueryWatches(self.settings, partial(self._alert, alerts))
-            look = partial(self._look, watches, ExecutorWatch(), alerts)
+            self._alerts = Alerts(self.settings, self.say)
+            at_end.callback(self._alerts.close)
             consumers = Consumers(self.spark) if any(query.real_time for query in queries) and not self.once else None
-            progress = ProgressToKafka(self.settings, self.say, self._on_progress, look, consumers)
+            progress = ProgressToKafka(self.settings, self.say, self._on_progress, self._look, consumers)
             self.spark.streams.addListener(progress)
             at_end.callback(self._unless_jvm_gone, lambda: self.spark.streams.removeListener(progress))
             at_end.callback(self._unless_jvm_gone, self._execute_calls)
             at_end.callback(progress.close)
             at_end.callback(self._unless_jvm_gone, self._stop_all)
             self._starter = Starter(self.spark, self.settings, progress, self.say, once=self.once)
-            yield RunContext(self.settings, self._starter, alerts, progress, self.say, self._calls.put, self.once)
+            yield RunContext(self.settings, self._starter, self._alerts, progress, self.say, self._calls.put, self.once)
 
-    def _look(
-        self,
-        watches: QueryWatches,
-        executors: ExecutorWatch,
-        alerts: Alerts,
-        rows: Sequence[Mapping[str, Any]],
-        topic_ends: Mapping[str, int],
-    ) -> None:
+    def _look(self, rows: Sequence[Mapping[str, Any]], topic_ends: Mapping[str, int]) -> None:
         """Looks at the executors, Kafka's producers and, unless all that is there is behind and nothing more comes, at the running queries. Called in another thread."""
-        self._unless_jvm_gone(partial(self._look_at_executors, executors, alerts))
-        self._unless_jvm_gone(partial(self._look_at_producers, alerts))
+        self._unless_jvm_gone(self._look_at_executors)
+        self._unless_jvm_gone(self._look_at_producers)
         if not self.once:
-            watches.look(rows, topic_ends)
+            self._watches.look(rows, topic_ends)
             self._check_sources()
 
-    def _look_at_executors(self, executors: ExecutorWatch, alerts: Alerts) -> None:
-        for level, what in executors.look(executors_of(self.spark)):
-            self._alert(alerts, level, PIPELINE, what)
+    def _look_at_executors(self) -> None:
+        for level, what in self._executors.look(executors_of(self.spark)):
+            self._alert(level, PIPELINE, what)
 
-    def _look_at_producers(self, alerts: Alerts) -> None:
+    def _look_at_producers(self) -> None:
         if self._producers.have_died():
-            self._calls.put(partial(self._end_with_jvm, alerts))
+            self._calls.put(self._end_with_jvm)
 
     @cached_property
     def _producers(self) -> Producers:
         return Producers(self.spark)
 
-    def _end_with_jvm(self, alerts: Alerts) -> None:
+    def _end_with_jvm(self) -> None:
         """Raises StreamgaugeError, after it has ended Spark's JVM, in which queries that wait for a dead producer would not stop."""
-        alerts.send("error", PIPELINE, DIED)
+        self._alerts.send("error", PIPELINE, DIED)
         self._unless_jvm_gone(lambda: self.spark.sparkContext._jvm.java.lang.Runtime.getRuntime().halt(1))  # type: ignore[union-attr]
         raise StreamgaugeError(DIED)
 
@@ -184,9 +176,9 @@ class Runner:
             except StreamgaugeError as error:
                 self._calls.put(partial(life.abandon, error))
 
-    def _alert(self, alerts: Alerts, level: Level, query: str, what: str) -> None:
+    def _alert(self, level: Level, query: str, what: str) -> None:
         self.say(f"{query}: {'resolved: ' if level == 'resolved' else ''}{what}")
-        alerts.send(level, query, what)
+        self._alerts.send(level, query, what)
 
     def _begin(self, life: QueryLife) -> None:
         """Continues until the query has begun or, with --once, until it is over."""
