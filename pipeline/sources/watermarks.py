@@ -60,22 +60,14 @@ def united(streams: Sequence[DataFrame], watermark: Watermark, settings: Setting
 def with_watermark(
     rows: DataFrame, watermark: Watermark, settings: Settings, partitions: Sequence[Partition], branches: int | None
 ) -> DataFrame:
-    """The decoded rows of all partitions, with the watermark. partitions, branches: see `with_partition_watermarks`."""
-    delay, skew = watermark.delay or settings.watermark, watermark.skew or settings.partition_skew
-    return with_partition_watermarks(rows, watermark.column, delay=delay, skew=skew, partitions=partitions, branches=branches)
+    """The decoded rows of all partitions, with the minimum of the partitions' own watermarks.
 
-
-def with_partition_watermarks(
-    rows: DataFrame, event_time: str, *, delay: str, skew: str, partitions: Sequence[Partition], branches: int | None
-) -> DataFrame:
-    """Adds a watermark on `event_time`: the minimum of the partitions' own watermarks.
-
-    rows: has `topic`, `partition`, `offset` and `event_time`; the first three are dropped. delay: how late a row may be, e.g. "10 minutes".
-    skew: an idle partition holds the watermark back by at most this much event time behind the most advanced partition.
+    rows: has `topic`, `partition`, `offset` and the column of the event time; the first three are dropped.
     partitions: topic and number of the source's partitions. A partition that is added while the query runs shares a branch.
     branches: the number of branches in the query's first run; None in that run. Spark counts each branch as a source, and a checkpoint fixes the number of
     sources.
     """
+    event_time, delay, skew = watermark.column, watermark.delay or settings.watermark, watermark.skew or settings.partition_skew
     branches = branches or min(len(partitions), MAX_BRANCHES)
     if branches == 1:
         return rows.withWatermark(event_time, delay).drop(*ORIGIN)

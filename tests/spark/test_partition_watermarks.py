@@ -11,7 +11,7 @@ from streaming import Record, at, plan_of_stream
 
 from contract.settings import Settings
 from pipeline.domains import nest
-from pipeline.sources.watermarks import with_partition_watermarks
+from pipeline.sources.watermarks import Watermark, with_watermark
 
 CAMERA_STATS = nest.queries(Settings())[0]
 TEN_MINUTES = Settings(watermark="10 minutes", partition_skew="7 days")
@@ -73,10 +73,6 @@ def test_the_source_is_read_once_whatever_the_number_of_partitions(spark, tmp_pa
         "timestamp AS seen_at", "value % 10 AS camera", "'a' AS topic", "int(value % 3) AS partition", "value AS offset"
     )
     partitions = [("a", number) for number in range(3)]
-    counts = (
-        with_partition_watermarks(rows, "seen_at", delay="1 minute", skew="1 hour", partitions=partitions, branches=None)
-        .groupBy("camera")
-        .count()
-    )
+    counts = with_watermark(rows, Watermark("seen_at"), Settings(), partitions, branches=None).groupBy("camera").count()
     plan = plan_of_stream(counts, tmp_path)
     assert (plan.count("MicroBatchScan["), plan.count("EventTimeWatermark ")) == (1, 3)
