@@ -3,6 +3,7 @@
 import contextlib
 import json
 import threading
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -14,7 +15,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 from contract.checkpoints.contents import Checkpoint, Partition, batch_of, nested, offsets_of
 from contract.checkpoints.names import others_of_query
 from contract.errors import StreamgaugeError
+from contract.kafka.recent_records import last_records
 from contract.kafka.topic_ends import first_and_end_offsets
+from contract.registry.avro_reader import schema_id_of
 from contract.settings import Settings
 from contract.storage.paths import names_in
 from pipeline.checkpoint.journal import BatchJournal
@@ -28,6 +31,9 @@ from pipeline.sinks.topics import CompactedTopic
 from pipeline.sources.kafka import KafkaTopic, check_timestamps, records_from
 from pipeline.spark.errors import SparkFailure
 from pipeline.spark.session import is_alive
+
+NEWEST_RECORDS = 1_000
+"""Of how many records of each partition a query knows the schemas before it starts."""
 
 
 class RecountLosesRows(StreamgaugeError):  # noqa: N818 - it names what would happen
@@ -152,7 +158,7 @@ class Starter:
         schemas = None
         if query.subject is not None:
             is_empty = self._is_empty(partitions)  # asked first: the schema of a record is registered before the record comes
-            self._schemas.learn(query.subject, unknown_ids)
+            self._schemas.learn(query.subject, [*unknown_ids, *self._newest_ids(query)])
             schemas = self._schemas.of(query.subject)
             if is_empty and not schemas.by_id and not self._once:
                 self._schemas.forget(query.subject)
@@ -201,6 +207,12 @@ class Starter:
             self._latest[key] = {partition: end for partition, (_, end) in ends.items()}
         starts = {partition: self._latest[key].get(partition, 0) for partition in partitions}
         return replace(self._settings, starting_offsets=json.dumps(nested(starts)))
+
+    def _newest_ids(self, query: Query) -> list[int]:
+        """The schema ids of the newest records, the most frequent first. A run that did not know one of them would soon fail."""
+        newest = last_records(self._settings.kafka, query.source.name, NEWEST_RECORDS, lambda record: schema_id_of(record.value() or b""))
+        # Ids are positive, so one with the highest bit set cannot be registered.
+        return [number for number, _ in Counter(newest).most_common() if number is not None and number < 2**31]
 
     def _is_empty(self, partitions: Collection[Partition]) -> bool:
         return not any(end for _, end in first_and_end_offsets(self._settings.kafka, partitions).values())

@@ -154,7 +154,7 @@ def test_what_cannot_be_read_is_a_dead_letter_and_its_neighbours_count(fresh_reg
     done = run_once(fresh_registry, EDIT_STATS, "wikimedia-wiki-stats", "wikimedia-archive")
     assert processed(fresh_registry) == changes.windows
     assert letters(fresh_registry) == sorted((reason, value) for value, reason in rubbish.items())
-    assert done.stderr.count("met an unknown schema") == 1, "one start was to find out about both ids, for all queries"
+    assert "met an unknown schema" not in done.stderr, "a query was to know the ids of the newest records before it starts"
     assert len(archived(fresh_registry, "meta.id")) == 60
 
 
@@ -192,11 +192,14 @@ def test_a_schema_that_changes_while_it_runs_is_read_without_a_restart_by_hand(f
     assert letters(fresh_registry) == []
 
 
-def test_an_id_that_is_no_schema_s_stops_the_first_query_that_meets_it_and_none_after_it(fresh_registry, monkeypatch):
+def test_ids_of_no_schema_in_a_backlog_stop_the_first_query_once_and_none_after_it(fresh_registry, monkeypatch):
+    monkeypatch.setattr("pipeline.running.run.NEWEST_RECORDS", 0)  # as if they were older
     monkeypatch.setattr("pipeline.running.runner.FIRST_BATCH_SECONDS", 3600)  # else a slow machine starts the second before the first knows
     changes = Changes(fresh_registry)
     changes.write(some_changes(30))
-    changes.send(b"\x00" + (4711).to_bytes(4, "big") + read_topic(fresh_registry, "wikimedia")[0].value()[5:])
+    payload = read_topic(fresh_registry, "wikimedia")[0].value()[5:]
+    for number in (4711, 4712):
+        changes.send(b"\x00" + number.to_bytes(4, "big") + payload)
     changes.flush()
     with running_queries(EDIT_STATS, "wikimedia-wiki-stats", settings=fresh_registry) as said:
         until_counted(fresh_registry, changes)
