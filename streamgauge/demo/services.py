@@ -115,9 +115,8 @@ def children(
     child = partial(Child, logs=settings.logs, figures=figures)
     chosen = [child(PIPELINE, ["run"], "writes results", environment=own | pause, writes=RESULTS, starts="with Kafka")]
     for domain in domains:
-        starts: Start = "after Kafka" if domain is domains[0] else "after the first row"
         command, topics = ["produce", domain.name, *_paced(domain, rate), *FAULTS], [topic.name for topic in domain.sources]
-        chosen.append(child(f"produce-{domain.name}", command, "sends events", environment=own | NOT_THEIRS, writes=topics, starts=starts))
+        chosen.append(child(f"produce-{domain.name}", command, "sends events", environment=own | NOT_THEIRS, writes=topics))
     if audit:
         chosen.append(
             child(
