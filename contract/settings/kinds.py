@@ -85,6 +85,11 @@ def _header(text: str) -> str:
     return text
 
 
+def _text(text: str) -> str:
+    text.encode()  # raises ValueError for halves of surrogate pairs, which stand for bytes that are not UTF-8
+    return text
+
+
 def _path(text: str) -> Path:
     if any(unicodedata.category(character) in _NOT_IN_PATHS for character in text):
         raise ValueError(text)
@@ -136,7 +141,7 @@ def _place(text: str) -> object:
 _AN_ADDRESS = "an address that begins with http:// or https://"
 _AN_OBJECT_STORE = "an object store, as s3a://bucket/folder, abfss://... or gs://..."
 
-TEXT = Kind(str, "text")
+TEXT = Kind(_text, "text in UTF-8")
 HEADER = Kind(_header, "one line of Latin-1 characters, as an HTTP header has")
 PATH = Kind(_path, "a path in UTF-8, without line breaks")
 FLAG = Kind(lambda text: _FLAGS[text.lower()], "true or false")

@@ -19,18 +19,28 @@ from contract.settings.kinds import Kind
 from contract.settings.sources import CONFIG, Given
 from contract.storage.paths import StoragePath, remote_folder
 
+_HOME = Path(".streamgauge")
+
 
 def _setting(variable: str, default: Any, kind: Kind = kinds.TEXT, *, is_secret: bool = False) -> Any:  # noqa: ANN401 - as `field`
     return field(default=default, repr=not is_secret, metadata={"variable": variable, "kind": kind})
+
+
+def user_cache() -> Path:
+    """The user's cache folder. In the default home for a user who is unknown to the machine, as in some containers, while HOME is unset."""
+    try:
+        return Path(platformdirs.user_cache_dir("streamgauge"))
+    except RuntimeError:
+        return _HOME / "cache"
 
 
 @dataclass(frozen=True)
 class Settings:
     """The settings of all programs. One that is unset or empty has its default."""
 
-    home: Path = _setting("STREAMGAUGE_HOME", Path(".streamgauge"), kinds.PATH)
+    home: Path = _setting("STREAMGAUGE_HOME", _HOME, kinds.PATH)
     """Data of the embedded servers, checkpoints, tables and logs."""
-    cache: Path = _setting("STREAMGAUGE_CACHE", Path(platformdirs.user_cache_dir("streamgauge")), kinds.PATH)
+    cache: Path = _setting("STREAMGAUGE_CACHE", user_cache(), kinds.PATH)
     """Jars and other downloads, shared by all homes."""
     lake_uri: str = _setting("LAKE_URI", "", kinds.FOLDER_OR_OBJECT_STORE)
     """The folder of the tables, in the file system or an object store (docs/object-stores.md); unset: `lake` in STREAMGAUGE_HOME."""
@@ -84,7 +94,7 @@ class Settings:
     """Length of the windows in which edits are counted."""
     wikimedia_slide: str = _setting("STREAMGAUGE_WIKIMEDIA_SLIDE", "30 seconds", kinds.DURATION)
     """The time between the starts of two such windows."""
-    wikimedia_watermark: str = _setting("STREAMGAUGE_WIKIMEDIA_WATERMARK", "60 seconds")
+    wikimedia_watermark: str = _setting("STREAMGAUGE_WIKIMEDIA_WATERMARK", "60 seconds", kinds.DURATION)
     """How late an edit may be and still count."""
     spark_master: str = _setting("SPARK_MASTER", "local[*]")
     """The Spark master: this machine, or spark://host:7077."""
@@ -107,7 +117,7 @@ class Settings:
     """Port of Spark's own web UI on loopback (docs/inside.md); unset: no UI."""
     shuffle_partitions: int = _setting("STREAMGAUGE_SHUFFLE_PARTITIONS", min(os.cpu_count() or 2, 8), kinds.COUNT)
     """Number of shuffle partitions; a query keeps the number of its first run."""
-    watermark: str = _setting("STREAMGAUGE_WATERMARK", "10 minutes")
+    watermark: str = _setting("STREAMGAUGE_WATERMARK", "10 minutes", kinds.DURATION)
     """How late an event may be, compared with the latest event of its own partition, and still count."""
     taxi_slide: str = _setting("STREAMGAUGE_TAXI_SLIDE", "1 hour", kinds.DURATION)
     """The time between the starts of two windows of the taxi statistics, each an hour long; the page shows those that do not overlap."""
@@ -119,7 +129,7 @@ class Settings:
     """How long, in event time, a Nest camera may see nobody before its activity is over; reset `nest-camera-activity` after a change."""
     crowd: int = _setting("STREAMGAUGE_CROWD", 1000, kinds.COUNT)
     """How many people seen in a zip code and hour are a crowd; reset `nest-crowds` after a change."""
-    partition_skew: str = _setting("STREAMGAUGE_PARTITION_SKEW", "7 days")
+    partition_skew: str = _setting("STREAMGAUGE_PARTITION_SKEW", "7 days", kinds.DURATION)
     """In micro-batches, how far, in event time, an idle partition can hold the watermark back."""
     result_retention: str = _setting("STREAMGAUGE_RESULT_RETENTION", "35 days")
     """How old a row may be, in event time and compared with the newest window of its table, before `streamgauge expire` deletes it."""

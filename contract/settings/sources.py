@@ -116,7 +116,7 @@ def _parsed(path: Path, content: bytes) -> dict[str, Any]:
     except UnicodeDecodeError as error:
         msg = f"{path} is not UTF-8 text (at line {len(content[: error.start + 1].splitlines())})"
         raise StreamgaugeError(msg) from error
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # also of a number too long for Python, and of arrays too deep
         reason = str(error).replace("at end of document", f"at line {len(content.splitlines())}, the last one")
         msg = f"{path} is not TOML: {reason}"
         raise StreamgaugeError(msg) from error

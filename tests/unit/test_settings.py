@@ -7,6 +7,7 @@ import pytest
 from messages import refused
 
 from contract.settings import Settings, kinds
+from contract.settings.settings import user_cache
 
 WHOLE_SECONDS = '"1 second"'
 OF_PATHS = {
@@ -67,6 +68,10 @@ def test_another_process_can_be_given_the_same_settings():
         ("STREAMGAUGE_WIKIMEDIA_WINDOW", "1500 milliseconds", WHOLE_SECONDS),
         ("STREAMGAUGE_WIKIMEDIA_SLIDE", "0.5 seconds", WHOLE_SECONDS),
         ("STREAMGAUGE_TAXI_SLIDE", "0.01 minutes", WHOLE_SECONDS),
+        ("STREAMGAUGE_WATERMARK", "ten minutes", WHOLE_SECONDS),
+        ("STREAMGAUGE_PARTITION_SKEW", "0 days", WHOLE_SECONDS),
+        ("STREAMGAUGE_WIKIMEDIA_WATERMARK", "1 fortnight", WHOLE_SECONDS),
+        ("AWS_REGION", "\udcff", "text in UTF-8"),
         ("AWS_ENDPOINT_URL", "store:9000", "http:// or https://"),
         ("WIKIMEDIA_USER_AGENT", "Łukasz", "Latin-1"),
         ("WIKIMEDIA_USER_AGENT", "me\nX-Other: header", "one line"),
@@ -75,6 +80,13 @@ def test_another_process_can_be_given_the_same_settings():
 def test_what_cannot_be_read_is_named_with_what_was_expected(variable, text, expected):
     with refused(f"{variable} is {text!r}", expected):
         Settings.from_environment({variable: text})
+
+
+def test_a_user_without_a_home_has_the_cache_in_that_of_streamgauge(monkeypatch):
+    monkeypatch.delenv("HOME")
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr("os.getuid", lambda: 2**31)
+    assert user_cache() == Settings().home / "cache"
 
 
 @pytest.mark.parametrize("name", ["line\nbreak", "\x1b[2J", "not-utf-8-\udcff"])
