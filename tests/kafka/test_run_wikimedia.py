@@ -20,6 +20,7 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 from plain import folded, read_topic
 from running import eventually, running_queries, start_server, streamgauge
 
+from contract.errors import StreamgaugeError
 from streamgauge.platform.registry import EmbeddedRegistry
 
 START = int(datetime(2026, 1, 1, tzinfo=UTC).timestamp())
@@ -192,8 +193,12 @@ def test_a_schema_that_changes_while_it_runs_is_read_without_a_restart_by_hand(f
     assert letters(fresh_registry) == []
 
 
-def test_ids_of_no_schema_in_a_backlog_stop_the_first_query_once_and_none_after_it(fresh_registry, monkeypatch):
-    monkeypatch.setattr("pipeline.running.run.NEWEST_RECORDS", 0)  # as if they were older
+def test_ids_of_no_schema_that_were_not_known_before_stop_the_first_query_once_and_none_after_it(fresh_registry, monkeypatch):
+    def cannot_be_read(*_):
+        msg = "records were deleted meanwhile"
+        raise StreamgaugeError(msg)
+
+    monkeypatch.setattr("pipeline.running.run.last_records", cannot_be_read)
     monkeypatch.setattr("pipeline.running.runner.FIRST_BATCH_SECONDS", 3600)  # else a slow machine starts the second before the first knows
     changes = Changes(fresh_registry)
     changes.write(some_changes(30))
