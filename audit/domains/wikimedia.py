@@ -14,7 +14,7 @@ from audit.letters import DeadLetters
 from contract import durations
 from contract.domains.wikimedia import WIKIMEDIA, WIKIMEDIA_EDITOR_SESSIONS, WIKIMEDIA_PROCESSED, WIKIMEDIA_WIKI_STATS
 from contract.errors import StreamgaugeError
-from contract.registry.avro_reader import AvroReader, schema_id_of
+from contract.registry.avro_reader import BROKEN, AvroReader, schema_id_of
 from contract.registry.client import SchemaRegistry
 from contract.settings import Settings
 
@@ -93,7 +93,7 @@ _KINDS = {pa.string(): str, pa.int64(): int, pa.bool_(): bool}
 def change_of(value: bytes | None, reader: AvroReader) -> Value | str:
     """What a change says, or the reason why it cannot be read, such as a schema in which one of FIELDS has another type."""
     change = avro_value(value, reader)
-    return change if isinstance(change, str) or _fits(change) else f"broken, or not what its schema says, id {schema_id_of(value or b'')}"
+    return change if isinstance(change, str) or _fits(change) else f"{BROKEN}, id {schema_id_of(value or b'')}"
 
 
 def _fits(change: Value) -> bool:

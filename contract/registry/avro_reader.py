@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # slow to import, and many topics hold no Avro
 
 _PREFIX = Struct(">bI")
 """A zero byte and the schema's id."""
+BROKEN = "broken, or not what its schema says"
 AGAIN_SECONDS = 10
 """After so long, the registry is asked again for a schema that it did not have."""
 
@@ -88,7 +89,7 @@ class AvroReader:
         if (found := _read(value, schema)) is not None:
             return found
         is_text_broken = _read(value, schema, handle_unicode_errors="replace") is not None
-        msg = f"{'a text in it is not UTF-8' if is_text_broken else 'broken, or not what its schema says'}, id {schema_id}"
+        msg = f"{'a text in it is not UTF-8' if is_text_broken else BROKEN}, id {schema_id}"
         raise ValueError(msg)
 
     def _schema(self, schema_id: int) -> _Schema:
