@@ -18,7 +18,7 @@ class Facts:
     """What is taken from each record of a topic, as rows of a table of that name.
 
     documents: adds the columns of the format to those of records.SCHEMA.
-    only: the records of which something may be taken, if not all.
+    only: the records from which facts may be taken; None for all.
     steps: tables by name, with their SQL: each is made of `documents`, and of those before it.
     sql: over `documents` and these tables. Returns topic, partition, "offset", and what is counted. {name} in it is a parameter.
     """

@@ -1,6 +1,6 @@
-"""Choices of records: of which of them facts may be taken, told by patterns in their JSON values. Others need not be read, which takes most of the time.
+"""Choices of the records from which facts may be taken, by patterns in their JSON values. The others are not parsed, which would take most of the time.
 
-The patterns are of RE2. A choice may have records too many, and none too few.
+The patterns are those of RE2. A choice may contain too many records, never too few.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 @dataclass(frozen=True)
 class Holding:
-    """Records with a value that holds the pattern, or a backslash: then names and values can be spelled in other ways."""
+    """Records whose value contains the pattern, or a backslash, with which names and values can be spelled differently."""
 
     pattern: str
 
@@ -24,7 +24,7 @@ class Holding:
 
 @dataclass(frozen=True)
 class WithoutForm:
-    """Records that have not the form (see `forms`), or do not meet the condition: SQL over those that have it, with their texts in `document`."""
+    """Records that do not have the form (see `forms`) or do not meet the condition: SQL over those that have it, with their text in `document`."""
 
     form: str
     condition: str

@@ -1,4 +1,4 @@
-"""Nest documents that are in order, as the API writes them: with one device of a type at most, as most homes have."""
+"""The form of Nest documents as the API writes them, with at most one device of each type, as in most homes."""
 
 from audit.choices import WithoutForm
 from audit.forms import DEGREES, FLAG, IDENTIFIER, MOMENT, TEXT, WHOLE, elements, entry, fields
@@ -68,5 +68,5 @@ _IN_TIME = " AND ".join(
 
 
 def not_in_order(future: str) -> WithoutForm:
-    """The documents that may have a dead letter. future: how far in the future an event may be."""
+    """The documents from which dead letters may come. future: how far in the future an event may be."""
     return WithoutForm(_DOCUMENT, _IN_TIME.format(future=future))

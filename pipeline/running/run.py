@@ -209,12 +209,12 @@ class Starter:
         return replace(self._settings, starting_offsets=json.dumps(nested(starts)))
 
     def _newest_ids(self, query: Query) -> list[int]:
-        """The schema ids of the newest records, the most frequent first. A run that did not know one of them would soon fail."""
+        """The schema ids of the newest records, the most frequent first. A run that does not know one of them soon fails."""
         try:
             newest = last_records(
                 self._settings.kafka, query.source.name, NEWEST_RECORDS, lambda record: schema_id_of(record.value() or b"")
             )
-        except StreamgaugeError:  # such as records that Kafka deletes meanwhile; the run meets the ids by itself
+        except StreamgaugeError:  # for example, Kafka deletes the records meanwhile; the run then finds the ids itself
             return []
         # Ids are positive, so one with the highest bit set cannot be registered.
         return [number for number, _ in Counter(newest).most_common() if number is not None and number < 2**31]

@@ -137,7 +137,7 @@ def _check_user() -> None:
     try:
         pwd.getpwuid(os.getuid())
     except KeyError as error:
-        msg = f"user {os.getuid()} has no name on this machine, and Spark needs one; add it to /etc/passwd, or run as a user that is there"
+        msg = f"user {os.getuid()} has no name on this machine, and Spark needs one; add it to /etc/passwd, or run as a user that exists"
         raise StreamgaugeError(msg) from error
 
 
@@ -145,7 +145,7 @@ def _check_java_options(settings: Settings) -> None:
     try:
         shlex.split(settings.driver_java_options)
     except ValueError as error:
-        msg = f"STREAMGAUGE_DRIVER_JAVA_OPTIONS is {settings.driver_java_options!r}; expected Java's options, separated by blanks, and each quotation mark closed"
+        msg = f"STREAMGAUGE_DRIVER_JAVA_OPTIONS is {settings.driver_java_options!r}; expected Java options, separated by spaces, with each quotation mark closed"
         raise StreamgaugeError(msg) from error
 
 
