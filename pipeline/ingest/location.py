@@ -1,6 +1,7 @@
 """The conventional location of a topic's table, and the schema stored beside it."""
 
 import json
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from pipeline.sinks.sink import name_in_sql
 SCHEMA_ENDING = ".schema.json"
 DELETIONS = "_deletions"
 """The lake's folder for the tables of deletions; the underscore marks it as internal."""
+_QUERY_NAME = re.compile(r"ingest-(?P<topic>.+?)(?P<kind>-debug|-dead-letters)?")
 MAX_CHARACTERS = 200
 """Names of files have at most 255, and checkpoints add up to 40 to the topic's."""
 
@@ -75,6 +77,12 @@ def table_name(topic: str, *, debug: bool) -> str:
 
 def query_name(topic: str, *, debug: bool) -> str:
     return f"ingest-{topic}-debug" if debug else f"ingest-{topic}"
+
+
+def ingested_by(query: str) -> tuple[str, bool] | None:
+    """The topic that a query of that name reads, and whether it is one of `ingest --debug`. None if it is no query of an ingest."""
+    found = _QUERY_NAME.fullmatch(query)
+    return (found["topic"], found["kind"] == "-debug") if found else None
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from pipeline.ingest.json_types import (
     retyped,
     widened,
 )
-from pipeline.ingest.location import Location, TableSchema, locations, query_name, table_name
+from pipeline.ingest.location import Location, TableSchema, ingested_by, locations, query_name, table_name
 from pipeline.ingest.records import newest, parsed, seen_type, types_of_records, unrounded_type, unusable, usable
 from pipeline.query import Query, unchanged
 from pipeline.sinks.conflicts import retried
@@ -93,6 +93,12 @@ def queries_of(topic: str, *, debug: bool = False) -> tuple[Query, ...]:
 def ingests(settings: Settings) -> tuple[Query, ...]:
     """The queries of all topics that have been ingested here."""
     return tuple(query for location in locations(settings) for query in queries_of(location.topic, debug=location.debug))
+
+
+def ingest_named(name: str) -> Query | None:
+    """The query of an ingest that has this name, whether or not its table is still there. None if no ingest has one."""
+    ingested = ingested_by(name)
+    return next((query for query in queries_of(ingested[0], debug=ingested[1]) if query.name == name), None) if ingested else None
 
 
 def merge(records: DataFrame, location: Location, *, take_new_fields: bool) -> None:

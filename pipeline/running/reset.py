@@ -10,11 +10,12 @@ from contextlib import ExitStack, contextmanager
 from contract.checkpoints.names import CheckpointName, remains_of
 from contract.errors import check_names
 from contract.settings import Settings
-from contract.storage.paths import write_whole
+from contract.storage.paths import StoragePath, write_whole
 from contract.storage.removal import bytes_on_disk, remove
 from contract.text import size_text
 from pipeline.catalog import all_queries
 from pipeline.checkpoint.use import RESET, check_owner, interrupted_resets, locked
+from pipeline.ingest.upsert import ingest_named
 from pipeline.query import Query
 from pipeline.sinks.sink import Deletion
 
@@ -22,6 +23,10 @@ from pipeline.sinks.sink import Deletion
 def named(name: str, settings: Settings) -> Query:
     """The query of that name, or its console variant (`<name>-console`). Raises StreamgaugeError for an unknown name."""
     by_name, printed = {query.name: query for query in all_queries(settings)}, name.removesuffix("-console")
+    if (
+        printed not in by_name and _remains(printed, settings) and (left := ingest_named(printed))
+    ):  # the table is gone, which told of the ingest
+        by_name[printed] = left
     check_names("query", [printed], by_name)
     return by_name[printed] if printed == name else by_name[printed].on_console()
 
@@ -45,8 +50,7 @@ def deletions(query: Query, settings: Settings) -> list[Deletion]:
 
     Raises StreamgaugeError when the result cannot be inspected, e.g. because Kafka cannot be reached.
     """
-    # Lock files stay: an unlinked lock file locks nobody out, because another process would lock a new file of the same name.
-    remains = [path for path in remains_of(query.name, settings) if path.suffix != ".lock"]
+    remains = _remains(query.name, settings)
     shown = ", ".join(sorted({str(CheckpointName.of(path.name)) for path in remains}))
     size = size_text(sum(map(bytes_on_disk, remains)))
 
@@ -66,3 +70,8 @@ def delete(query: Query, settings: Settings, what: Iterable[Deletion]) -> None:
         deletion.do()
     for mark in interrupted_resets(query.name, settings):
         remove(mark)
+
+
+def _remains(query: str, settings: Settings) -> list[StoragePath]:
+    # Lock files stay: an unlinked lock file locks nobody out, because another process would lock a new file of the same name.
+    return [path for path in remains_of(query, settings) if path.suffix != ".lock"]

@@ -82,3 +82,15 @@ def test_a_query_does_not_start_until_an_interrupted_reset_of_it_is_completed(se
     delete(query, settings, [])
     check_reset(query.name, settings)
     assert list(settings.checkpoints.iterdir()) == []
+
+
+@pytest.mark.parametrize("query", ["ingest-orders", "ingest-orders-debug", "ingest-orders-dead-letters"])
+def test_a_query_of_an_ingest_can_be_reset_after_the_table_is_gone(settings, query):
+    """After a reset of the table, its dead letters; and the rest of a reset that was interrupted after it had deleted the table."""
+    with pytest.raises(StreamgaugeError, match=f"no query {query}"):
+        named(query, settings)
+    (settings.checkpoints / f"{query}-v1-append").mkdir(parents=True)
+    (deletion,) = deletions(named(query, settings), settings)
+    assert deletion.what.startswith(f"checkpoint {query}-v1-append")
+    delete(named(query, settings), settings, [deletion])
+    assert list(settings.checkpoints.iterdir()) == []
