@@ -56,17 +56,18 @@ def why(
     key: Annotated[
         list[str] | None,
         typer.Argument(
-            help="the row's key: columns as zip_code=94016, values alone, or JSON; as much of it as names one row", show_default=False
+            help="the row's key, or a part of it that no other row has: columns as zip_code=94016, values alone, or JSON",
+            show_default=False,
         ),
     ] = None,
     limit: Annotated[int, typer.Option(min=0, help="how many records of each kind to list")] = 10,
     with_late: Annotated[  # noqa: FBT002 - an option
         bool,
-        typer.Option("--late/--no-late", help="read on after the row was final, for records that came too late; or not, which is faster"),
+        typer.Option("--late/--no-late", help="also look for records that came too late, or not, which is faster"),
     ] = True,
     output_format: FormatOption = "table",
 ) -> None:
-    """Show the records behind a row of a result table. These are the ones that counted, repeated another, or came too late. Exit code 1 if the row is wrong."""
+    """Show the records behind a row of a result table. It shows which of them counted, repeated another, or came too late. Exit code 1 if the row is wrong."""
     from audit.catalog import placed, places_in
     from audit.show_why import as_json, show, show_keys
     from audit.why import SeveralRows
@@ -92,7 +93,7 @@ def why(
 
 
 def audit() -> None:
-    """Verify every table without end. What is wrong becomes an alert within seconds, also in what was right before. Ctrl-C ends it."""
+    """Verify every table continuously. A wrong row gives an alert within seconds. Ctrl-C ends it."""
     from audit.continuous.loop import begun_when_alone
     from contract.process.stop_signals import stop_requested
 

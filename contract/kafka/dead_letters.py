@@ -66,7 +66,7 @@ def whole_letter(kafka: KafkaCluster, topic: str, letter_offset: int) -> bytes |
         raise forbidden(kafka, f"read topic {topic}")
     if message is None or error is not None or message.offset() != letter_offset:
         why = "it is gone" if error is None else error.str()
-        msg = f"dead letter {letter_offset} of topic {topic} at {kafka} cannot be read ({why}); letters are kept for 30 days"
+        msg = f"dead letter {letter_offset} of topic {topic} at {kafka} cannot be read ({why}); dead letters are kept for 30 days"
         raise StreamgaugeError(msg)
     return message.value()
 

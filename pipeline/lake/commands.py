@@ -20,7 +20,7 @@ SAFE_RETENTION_SECONDS = 7 * 86_400
 
 
 def query(
-    sql: Annotated[str | None, typer.Argument(help="one query; without it: which tables there are", show_default=False)] = None,
+    sql: Annotated[str | None, typer.Argument(help="one query; without it, the tables are listed", show_default=False)] = None,
     limit: Annotated[int, typer.Option(min=1, help="how many rows to print at most")] = 1000,
     output_format: RowFormatOption = "table",
 ) -> None:
@@ -60,7 +60,7 @@ def derive(
 
 def maintain(
     table: Annotated[list[str] | None, typer.Argument(help="tables by name; all without one", show_default=False)] = None,
-    retain: Annotated[str, typer.Option(metavar="DURATION", help="keep files that no longer belong to a table for so long")] = "7 days",
+    retain: Annotated[str, typer.Option(metavar="DURATION", help="how long to keep files that no longer belong to a table")] = "7 days",
     allow_short_retention: Annotated[bool, typer.Option("--allow-short-retention", help="allow a --retain below 7 days")] = False,  # noqa: FBT002
 ) -> None:
     """Compact Delta tables, and delete their unused files. This is safe while queries run."""

@@ -102,7 +102,7 @@ def diagnosis(text: str, checkpoint: CheckpointPlace, settings: Settings) -> Dia
         _DATA_LOSS: Diagnosis(records_gone(checkpoint.name.query, cut), Remedy.PERSON),
         _OTHER_STATE: Diagnosis(other_state, Remedy.PERSON),
         _DAMAGED: Diagnosis(damaged),
-        _DISK_FULL: Diagnosis(f"no space is left under {settings.home.absolute()}; free some, nothing is lost meanwhile"),
+        _DISK_FULL: Diagnosis(f"no space is left under {settings.home.absolute()}; free some space; nothing is lost meanwhile"),
         _WRITER_FAILED: Diagnosis("a task failed, and Spark does not say why", Remedy.RESTART_AT_ONCE),
     }
     return next((case for signs, case in by_sign.items() if any(sign in text for sign in signs)), Diagnosis(error))

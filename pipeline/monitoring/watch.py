@@ -68,9 +68,9 @@ class QueryWatch:
         if lag > self._most_lag:
             causes[LAG] = f"{lag:,} records, limit {self._most_lag:,}"
         if done is not None and rate > MARGIN * done:
-            causes[SLOW] = f"{rate:,.0f} and {done:,.0f} rows/s"
+            causes[SLOW] = f"{rate:,.0f} rows/s arrive, and {done:,.0f} rows/s are processed"
         if not has_read and lag > 0:
-            causes[STUCK] = f"it reads none of {lag:,} records that wait"
+            causes[STUCK] = f"it reads none of {lag:,} waiting records"
         elif not has_read:
             causes[SILENT] = "no new record"
         is_same = status.watermark is not None and status.watermark == self._watermark

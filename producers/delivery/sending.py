@@ -161,7 +161,7 @@ class Delivery:
             return
         topic, key, size_bytes, error = self._refused
         if error.code() == KafkaError._MSG_TIMED_OUT:
-            msg = f"Kafka at {self._kafka} was away for more than {self._patience_seconds:.0f} s, {self.undelivered + 1} records were not delivered; start it with `streamgauge up`, or correct KAFKA_BOOTSTRAP_SERVERS, and start the producer again"
+            msg = f"Kafka at {self._kafka} did not answer for more than {self._patience_seconds:.0f} s, and {self.undelivered + 1} records were not delivered; start it with `streamgauge up`, or correct KAFKA_BOOTSTRAP_SERVERS, and start the producer again"
             raise StreamgaugeError(msg)
         if is_forbidden(error):
             raise forbidden(self._kafka, f"write to topic {topic}")

@@ -15,14 +15,16 @@ if TYPE_CHECKING:  # importing Kafka's client takes a while
 dead_letters = typer.Typer(invoke_without_command=True, rich_markup_mode=None)
 ReasonOption = Annotated[str, typer.Option(metavar="TEXT", help="only those whose reason contains TEXT")]
 TopicOption = Annotated[str | None, typer.Option(help="only those of records of this topic")]
-SinceOption = Annotated[str, typer.Option(metavar="WHERE", help="only those written since then, as --from of records: a time in ISO 8601")]
+SinceOption = Annotated[
+    str, typer.Option(metavar="WHERE", help="only those written since then: a time in ISO 8601, or another value of `records --from`")
+]
 
 
 @dead_letters.callback()
 def newest(
     context: typer.Context,
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="how many of the newest to read")] = 20,
-    reason: Annotated[str | None, typer.Option(help="of these, the ones whose reason holds this text")] = None,
+    reason: Annotated[str | None, typer.Option(help="of these, print only those whose reason contains this text")] = None,
     output_format: FormatOption = "table",
 ) -> None:
     """List the newest records that could not be used. For each: the reason, the origin and the first bytes."""
@@ -52,7 +54,7 @@ def replay(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="only count what would be sent, by reason")] = False,  # noqa: FBT002 - an option
     yes: Annotated[bool, typer.Option("--yes", help="do not ask")] = False,  # noqa: FBT002
 ) -> None:
-    """Send records to their topics again, after a mend. Those that were sent before are not sent again."""
+    """Send records to their topics again, when the cause is fixed. Those that were sent before are not sent again."""
     from contract.process.locks import alone
     from contract.storage.removal import confirm
     from contract.text import printable

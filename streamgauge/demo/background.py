@@ -36,7 +36,7 @@ def start(command: Sequence[str], settings: Settings, say: Say) -> int:
     try:
         return _followed(process, Log(path, before_bytes), say)
     except KeyboardInterrupt:
-        say(f"it goes on {_WAYS}")
+        say(f"it continues {_WAYS}")
         raise
 
 

@@ -12,14 +12,14 @@ from contract.terminal import err, out
 
 
 def demo(
-    with_dashboard: Annotated[bool, typer.Option("--dashboard/--no-dashboard", help="with the dashboard, or without")] = True,  # noqa: FBT002 - an option
-    without_audit: Annotated[bool, typer.Option("--no-audit", help="without the continuous audit")] = False,  # noqa: FBT002 - an option
-    only: Annotated[list[str] | None, typer.Option(metavar="DOMAIN", help="with events of this domain alone; can be repeated")] = None,
+    with_dashboard: Annotated[bool, typer.Option("--dashboard/--no-dashboard", help="start the dashboard, or not")] = True,  # noqa: FBT002 - an option
+    without_audit: Annotated[bool, typer.Option("--no-audit", help="do not start the continuous audit")] = False,  # noqa: FBT002 - an option
+    only: Annotated[list[str] | None, typer.Option(metavar="DOMAIN", help="send events of this domain only; can be repeated")] = None,
     rate: Annotated[
         float | None, typer.Option(min=0.001, metavar="EVENTS", help="events per second of each domain; live edits keep their own rate")
     ] = None,
-    seconds: Annotated[float | None, typer.Option("--for", metavar="SECONDS", help="end after so many seconds")] = None,
-    detach: Annotated[bool, typer.Option("--detach", help="go on in the background once everything runs")] = False,  # noqa: FBT002
+    seconds: Annotated[float | None, typer.Option("--for", metavar="SECONDS", help="stop after this many seconds")] = None,
+    detach: Annotated[bool, typer.Option("--detach", help="run in the background once everything has started")] = False,  # noqa: FBT002
     opens_page: Annotated[bool, typer.Option("--open", help="open the dashboard in a browser")] = False,  # noqa: FBT002 - an option
     break_page: Annotated[bool, typer.Option("--break-page", help="also serve the page of `streamgauge break --page`")] = False,  # noqa: FBT002
 ) -> None:

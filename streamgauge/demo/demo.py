@@ -179,7 +179,7 @@ class Demo:
         for process in processes:
             process.stop()
         self.platform.stop_guarded()
-        self._say("stopped; the next start goes on from here")
+        self._say("stopped; the next start continues from here")
 
     def _say(self, line: str) -> None:
         self.console.print(f"{time.monotonic() - self._began:5.0f} s  {line}")

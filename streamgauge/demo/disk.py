@@ -45,7 +45,9 @@ class DiskSpace:
             self._is_paused = True
             for producer in self._producers:
                 producer.pause()
-            self._say(f"{place}: the producers stop until {size_text(RESUME_BYTES)} are, and everything else goes on; delete something")
+            self._say(
+                f"{place}: the producers stop until {size_text(RESUME_BYTES)} are free, and everything else continues; delete something"
+            )
         elif free < EASE_BYTES and not self._is_scarce:
             self._say(f"warning: {place}; with less than {size_text(LEAST_BYTES)} the producers stop: delete something")
         self._is_scarce = free < EASE_BYTES

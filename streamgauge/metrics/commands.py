@@ -13,9 +13,11 @@ PORT = 9464
 
 def metrics(
     port: Annotated[int, typer.Option(min=1, max=65_535, help="the port to serve at")] = PORT,
-    host: Annotated[str, typer.Option(help="the address to serve at; others than loopback need a network that is closed")] = "127.0.0.1",
+    host: Annotated[
+        str, typer.Option(help="the address to serve at; there is no authentication: use loopback, or a closed network")
+    ] = "127.0.0.1",
 ) -> None:
-    """Serve figures for Prometheus at /metrics. It follows Kafka until it is stopped, and also serves while Kafka is away."""
+    """Serve figures for Prometheus at /metrics. It runs until it is stopped, also while Kafka cannot be reached."""
     from prometheus_client import start_http_server
 
     from contract.process.stop_signals import stop_requested
@@ -35,7 +37,7 @@ def metrics(
 
 
 def lineage() -> None:
-    """Send the runs of queries to OpenLineage: what each reads and writes, and how it ends. Its own variables configure it. It runs until it is stopped."""
+    """Send the runs of queries to OpenLineage: what each reads and writes, and how it ends. OpenLineage's own variables configure the command. It runs until it is stopped."""
     from contract.process.stop_signals import stop_requested
     from streamgauge.metrics.events import follow_events
 
@@ -51,7 +53,7 @@ def lineage() -> None:
 
 
 def traces() -> None:
-    """Send each batch as a span, by OTLP over HTTP. OpenTelemetry's own variables configure it. It runs until it is stopped."""
+    """Send each batch as a span, by OTLP over HTTP. OpenTelemetry's own variables configure the command. It runs until it is stopped."""
     from contract.process.stop_signals import stop_requested
     from streamgauge.metrics.events import follow_events
 

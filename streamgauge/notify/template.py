@@ -45,7 +45,7 @@ def _parsed(file: Path, text: str) -> tuple[str, Any, Callable[[Any], bytes]]:
         return "application/json", orjson.loads(text), orjson.dumps
     except ValueError as error:
         if text.lstrip().startswith(("{", "[")):
-            msg = f"{file} begins as JSON and is none: {error}; mend it, or begin plain text with another character"
+            msg = f"{file} begins like JSON and is not JSON: {error}; correct it, or begin plain text with another character"
             raise StreamgaugeError(msg) from error
         return "text/plain; charset=utf-8", text, str.encode
 

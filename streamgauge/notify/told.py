@@ -26,7 +26,7 @@ class Told:
             self._levels: dict[str, dict[str, str]] = {way: dict(levels) for way, levels in found.get("levels", {}).items()}
             self.watermarks = {query: datetime.fromisoformat(at) for query, at in found.get("watermarks", {}).items()}
         except (ValueError, TypeError, AttributeError) as error:
-            msg = f"{file} is damaged: {error}; delete it, and what lasts is told again"
+            msg = f"{file} is damaged: {error}; delete it, and alerts on incidents that still last are sent again"
             raise StreamgaugeError(msg) from error
 
     def keep(self, incidents: Sequence[Incident], watermarks: Mapping[str, datetime]) -> None:

@@ -42,7 +42,7 @@ def status(
 
 def report(
     query: Annotated[str, typer.Argument(help="a query that writes a result topic")],
-    min_count: Annotated[int, typer.Option(help="keep rows that count this many or more (>=)")] = 0,
+    min_count: Annotated[int, typer.Option(help="print only rows with a count of at least this number")] = 0,
     output_format: RowFormatOption = "table",
 ) -> None:
     """Print a result table. It holds the last value of each key in the query's result topic."""
@@ -57,7 +57,7 @@ def export(
     topic: Annotated[list[str] | None, typer.Argument(help="result topics; all without one", show_default=False)] = None,
     check: Annotated[bool, typer.Option("--check", help="write nothing; exit code 1 if a file differs from its topic")] = False,  # noqa: FBT002
 ) -> None:
-    """Write result tables to Parquet files in the lake. They have one row for each key, as the result topics have now."""
+    """Write result tables to Parquet files in the lake. A file has one row for each key of its topic."""
     from streamgauge.operations import export as exporting
 
     has_differences = False
@@ -71,9 +71,11 @@ def export(
 
 def serve(
     port: Annotated[int, typer.Option(min=1, max=65_535, help="the port to serve at")] = 9465,
-    host: Annotated[str, typer.Option(help="the address to serve at; others than loopback need a network that is closed")] = "127.0.0.1",
+    host: Annotated[
+        str, typer.Option(help="the address to serve at; there is no authentication: use loopback, or a closed network")
+    ] = "127.0.0.1",
 ) -> None:
-    """Serve result tables over HTTP at /tables, as JSON and Arrow. They are current and can be read only; it runs until it is stopped."""
+    """Serve result tables over HTTP at /tables, as JSON and Arrow. It runs until it is stopped."""
     from streamgauge.operations.table_server import table_app
     from streamgauge.platform import http_server
     from streamgauge.platform.listening import url_of
@@ -114,10 +116,10 @@ def logs(
     part: Annotated[
         str | None, typer.Argument(help="the part, such as pipeline, kafka or spark; all without one", show_default=False)
     ] = None,
-    follow: Annotated[bool, typer.Option("--follow", help="go on with lines that are added; Ctrl-C ends it")] = False,  # noqa: FBT002
+    follow: Annotated[bool, typer.Option("--follow", help="continue with lines that are added; Ctrl-C ends it")] = False,  # noqa: FBT002
     count: Annotated[int, typer.Option("--lines", min=0, help="how many of the last lines of each log to print")] = 20,
 ) -> None:
-    """Print the last lines of the logs. They are in STREAMGAUGE_HOME: of the demo's parts, the servers and Spark."""
+    """Print the last lines of the logs. These are the logs of the demo's parts, the servers and Spark."""
     from streamgauge.operations.logs import lines
 
     # Ending it is not a failure, so it sets no exit code.
@@ -129,10 +131,10 @@ def logs(
 
 def clean(
     yes: Annotated[bool, typer.Option("--yes", help="do not ask")] = False,  # noqa: FBT002 - an option of the command line
-    topics: Annotated[bool, typer.Option("--topics", help="the project's topics in a Kafka of your own too")] = False,  # noqa: FBT002
-    topic: Annotated[list[str] | None, typer.Option("--topic", help="only this topic of the project; can be repeated")] = None,
+    topics: Annotated[bool, typer.Option("--topics", help="also delete the project's topics in your own Kafka")] = False,  # noqa: FBT002
+    topic: Annotated[list[str] | None, typer.Option("--topic", help="delete only this topic of the project; can be repeated")] = None,
 ) -> None:
-    """Delete all data in STREAMGAUGE_HOME. These are topics, schemas, checkpoints, tables and logs. Stop everything first."""
+    """Delete all data in STREAMGAUGE_HOME. This includes topics, schemas, checkpoints, tables and logs. Stop everything first."""
     from contract.storage.removal import confirm
     from contract.text import size_text
     from streamgauge.operations import clean as cleaning

@@ -38,7 +38,7 @@ from contract.topics import ALERTS, QUERY_STATES, Alert
 ALERTS_WITHIN = timedelta(hours=1)
 """How old the alerts are that the table shows."""
 _LEVEL_STYLES = {"error": "bold red", "warning": "yellow", "resolved": "green"}
-NOTHING = "No query has run on this Kafka yet; `streamgauge run` starts them."
+NOTHING = "No query has run on this Kafka yet. If a demo is starting, wait; otherwise, `streamgauge run` starts the queries."
 _STYLES = {
     RUNNING: "green",
     IDLE: "dim",

@@ -9,11 +9,11 @@ from contract.settings import Settings
 from contract.spark_master import LOOPBACK, address_towards
 from contract.terminal import err, out
 
-WebPort = Annotated[int, typer.Option(min=0, max=65535, help="port of its web page; 0: any that is free")]
+WebPort = Annotated[int, typer.Option(min=0, max=65535, help="port of the web page; 0: any free port")]
 
 
 def up() -> None:
-    """Start the embedded Kafka and schema registry. They run in the background. Topics that are missing are created, in your own Kafka too."""
+    """Start the embedded Kafka and schema registry in the background. Missing topics are created, also in your own Kafka."""
     from streamgauge.platform.platform import Platform
 
     platform = Platform(Settings.from_environment(), say=err.print)
@@ -22,7 +22,7 @@ def up() -> None:
 
 
 def fetch(
-    download: Annotated[bool, typer.Option(help="Without it, only save the classes.")] = True,  # noqa: FBT002 - an option
+    download: Annotated[bool, typer.Option(help="Download the jars, or only save the classes.")] = True,  # noqa: FBT002 - an option
 ) -> None:
     """Download the jars, so that later starts need no network. Also saves the classes that Spark and the servers load, so that they start faster."""
     from contract.java import jars
@@ -51,7 +51,7 @@ def packages() -> None:
 
 
 def spark_master(
-    host: Annotated[str, typer.Option(help="the name or address that it listens on, and is known by")] = LOOPBACK,
+    host: Annotated[str, typer.Option(help="the name or address that the master listens on, and by which others reach it")] = LOOPBACK,
     port: Annotated[int, typer.Option(min=1, max=65535, help="the port in spark://host:port")] = 7077,
     web_port: WebPort = 0,
 ) -> None:
@@ -63,9 +63,14 @@ def spark_master(
 
 def spark_worker(
     master: Annotated[str, typer.Argument(help="spark://host:7077")],
-    host: Annotated[str | None, typer.Option(help="the name or address by which others find it; its own on the way to the master")] = None,
-    cores: Annotated[int | None, typer.Option(min=1, help="how many it offers; all, without it", show_default=False)] = None,
-    memory: Annotated[str | None, typer.Option(help="how much it offers, such as 2g; all but 1 GB, without it", show_default=False)] = None,
+    host: Annotated[
+        str | None,
+        typer.Option(help="the name or address by which others reach the worker; unset: the local address that reaches the master"),
+    ] = None,
+    cores: Annotated[int | None, typer.Option(min=1, help="how many cores to offer; unset: all", show_default=False)] = None,
+    memory: Annotated[
+        str | None, typer.Option(help="how much memory to offer, such as 2g; unset: all but 1 GB", show_default=False)
+    ] = None,
     web_port: WebPort = 0,
 ) -> None:
     """Run a Spark Standalone worker in the foreground. It needs this installation of Streamgauge and the driver's folders."""

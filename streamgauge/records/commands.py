@@ -32,9 +32,13 @@ def records(
         ),
     ] = "beginning",
     limit: Annotated[int | None, typer.Option(min=1, help="how many records to print at most")] = None,
-    follow: Annotated[bool, typer.Option("--follow", help="go on with records that arrive; Ctrl-C ends it")] = False,  # noqa: FBT002 - an option
-    partition: Annotated[list[int] | None, typer.Option(help="only of this partition; can be repeated", show_default=False)] = None,
-    key: Annotated[str | None, typer.Option(metavar="TEXT", help="only with the key TEXT, or TEXT in a field of the key")] = None,
+    follow: Annotated[bool, typer.Option("--follow", help="continue with records as they arrive; Ctrl-C ends it")] = False,  # noqa: FBT002 - an option
+    partition: Annotated[
+        list[int] | None, typer.Option(help="print only records of this partition; can be repeated", show_default=False)
+    ] = None,
+    key: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="print only records with the key TEXT, or with TEXT in a field of the key")
+    ] = None,
     schema: Annotated[bool, typer.Option("--schema", help="print the schema that Spark gives the values, which takes seconds")] = False,  # noqa: FBT002
     output_format: FormatOption = "table",
 ) -> None:

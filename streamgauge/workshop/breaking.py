@@ -45,7 +45,7 @@ def play(name: str, settings: Settings) -> None:
         msg = f"only the demo's own Kafka is broken on purpose, and KAFKA_BOOTSTRAP_SERVERS is {settings.kafka_bootstrap_servers}; unset it"
         raise StreamgaugeError(msg)
     if last := played(settings):
-        msg = f"the fault of {last.at:%H:%M} UTC is not repaired yet; `streamgauge workshop diagnose` goes on with it, and `streamgauge break --undo` undoes it"
+        msg = f"the fault of {last.at:%H:%M} UTC is not repaired yet; `streamgauge workshop diagnose` continues with it, and `streamgauge break --undo` undoes it"
         raise StreamgaugeError(msg)
     before = FAULTS[name].action.play(settings)
     file = _file(settings)

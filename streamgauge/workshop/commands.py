@@ -47,9 +47,9 @@ def start(number: Number) -> None:
 
 @workshop.command()
 def check(
-    number: Number, seconds: Annotated[int, typer.Option(min=1, help="how long your code may compute in Python, in CPU time")] = 30
+    number: Number, seconds: Annotated[int, typer.Option(min=1, help="limit on the CPU time of your Python code, in seconds")] = 30
 ) -> None:
-    """Run the checks of a lab on your file. The first that fails says what came and what was expected. Exit code 1 if one fails."""
+    """Run the checks of a lab on your file. The first check that fails shows the actual and the expected result. Exit code 1 if one fails."""
     from streamgauge.workshop import grader, product
 
     lab = labs.lab_of(number)
@@ -106,7 +106,7 @@ def join(
     url: Annotated[str, typer.Argument(metavar="URL", help="the address that the trainer shows", show_default=False)],
     name: Annotated[str, typer.Argument(metavar="NAME", help="the name or number that the page shows", show_default=False)],
 ) -> None:
-    """Show the trainer how far you are. From now on, `start` and `check` tell the trainer's page which lab and check you are at, and no more."""
+    """Show the trainer how far you are. From now on, `start` and `check` send the trainer's page which lab and check you are at, and nothing else."""
     room.join(url, name)
     out.print(f"the page at {url} shows {name}; `streamgauge workshop leave` ends it")
 
@@ -121,7 +121,7 @@ def leave() -> None:
 @workshop.command()
 def serve(
     port: Annotated[int, typer.Option(min=1, max=65_535, help="the port to serve at")] = 9466,
-    host: Annotated[str, typer.Option(help="the address to serve at; 0.0.0.0 lets the room's other machines in")] = "127.0.0.1",
+    host: Annotated[str, typer.Option(help="the address to serve at; 0.0.0.0 lets other machines connect")] = "127.0.0.1",
 ) -> None:
     """Serve the trainer's page: who is at which lab. It shows those who have joined, until it is stopped."""
     from streamgauge.platform import http_server
@@ -133,8 +133,8 @@ def serve(
 
 
 @workshop.command(name="break")
-def break_secretly(seed: Annotated[int | None, typer.Option(help="draw the same fault on each machine")] = None) -> None:
-    """Break the demo that runs, by a fault at random. The learner names and repairs it. See workshop/run-it.md."""
+def break_secretly(seed: Annotated[int | None, typer.Option(help="choose the same fault on each machine")] = None) -> None:
+    """Break the running demo with a random fault. You then name and repair it. See workshop/run-it.md."""
     from streamgauge.workshop import breaking
     from streamgauge.workshop.faults import FAULTS
 
@@ -191,7 +191,7 @@ def break_(
         typer.Option(metavar="PORT", min=1, max=65_535, help="serve a page with a button for each fault at this port of 127.0.0.1"),
     ] = None,
 ) -> None:
-    """Break the running demo in a way of your choice. Mostly its Nest part; says what the signs are, and how to repair it."""
+    """Break the running demo with a fault of your choice. Prints the signs of the fault, and how to repair it."""
     from streamgauge.workshop import breaking
     from streamgauge.workshop.faults import FAULTS
 

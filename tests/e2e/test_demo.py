@@ -55,7 +55,7 @@ def test_it_ends_by_itself_after_so_many_seconds(idle):
     done = streamgauge_process("demo", "--no-dashboard", "--no-audit", "--only", "nest", "--for", "1", settings=idle)
     assert done.returncode == 0, done.stderr
     assert "events in" in done.stderr
-    assert "stopped; the next start goes on from here" in done.stderr
+    assert "stopped; the next start continues from here" in done.stderr
 
 
 def test_a_taken_port_of_the_dashboard_is_one_line_before_anything_starts(idle):

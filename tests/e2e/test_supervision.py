@@ -104,7 +104,7 @@ def test_a_full_disk_is_named_and_nothing_is_lost_when_there_is_space_again(fres
                 while True:
                     filler.write(bytes(4096))
             write_topic(fresh, "nest-logs", [one_camera(f"later-{number}", START) for number in range(50)])
-            told = f"no space is left under {small}; free some, nothing is lost meanwhile"
+            told = f"no space is left under {small}; free some space; nothing is lost meanwhile"
             eventually(lambda: told in log.read_text() or process.poll() is not None, "the full disk to be named")
             assert any(told in alert["what"] for alert in alerts(fresh))
             (home / "filler").unlink()

@@ -229,7 +229,7 @@ def test_a_broker_that_stays_away_is_told_in_the_end_and_a_signal_ends_the_wait(
         eventually(lambda: record_count(own_broker) > 200, "records to arrive")
         kill(EmbeddedKafka(own_broker))
         delivery.send(NEST_LOGS.name, b"k", b"v")
-        with pytest.raises(StreamgaugeError, match="was away for more than 3 s, 1 records were not delivered"):
+        with pytest.raises(StreamgaugeError, match="did not answer for more than 3 s, and 1 records were not delivered"):
             delivery.flush(RETRY_SECONDS)
         assert len(notices) == 1
 

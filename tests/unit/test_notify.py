@@ -132,7 +132,7 @@ def test_how_far_the_queries_were_is_known_to_the_next_process(tmp_path):
 @pytest.mark.parametrize("content", [b"[1]", b"\xff\xfe{}", b'{"levels": 5}', b'{"watermarks": {"q": "soon"}}'])
 def test_a_damaged_file_of_what_was_told_is_an_error_that_says_what_to_do(tmp_path, content):
     (tmp_path / "told").write_bytes(content)
-    with pytest.raises(StreamgaugeError, match=r"told is damaged: .*; delete it, and what lasts is told again"):
+    with pytest.raises(StreamgaugeError, match=r"told is damaged: .*; delete it, and alerts on incidents that still last are sent again"):
         Told(tmp_path / "told")
 
 
@@ -168,7 +168,9 @@ def test_a_template_with_another_field_is_refused(tmp_path, text):
 @pytest.mark.parametrize("text", ['{"text": "$text",}', ' [{"text": $text}]'])
 def test_a_template_that_is_almost_json_is_refused(tmp_path, text):
     (tmp_path / "form").write_text(text)
-    with pytest.raises(StreamgaugeError, match=r"form begins as JSON and is none: .*; mend it, or begin plain text with another character"):
+    with pytest.raises(
+        StreamgaugeError, match=r"form begins like JSON and is not JSON: .*; correct it, or begin plain text with another character"
+    ):
         form_of(tmp_path / "form")
 
 

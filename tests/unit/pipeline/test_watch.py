@@ -40,7 +40,7 @@ def test_an_input_rate_above_the_processing_rate_for_long_is_an_alert():
     slow = {"input_rows_per_second": 1200.0, "processed_rows_per_second": 800.0}
     found = alerts(seen(0, **fast), seen(10, **slow), seen(39, **slow), seen(40, **slow), seen(50, **fast))
     what = "input rate above processing rate"
-    assert found == [(40, "warning", f"{what}: 1,200 and 800 rows/s, for 30 s"), (50, "resolved", what)]
+    assert found == [(40, "warning", f"{what}: 1,200 rows/s arrive, and 800 rows/s are processed, for 30 s"), (50, "resolved", what)]
 
 
 def test_a_source_without_new_records_is_an_alert_until_one_comes():
@@ -50,7 +50,7 @@ def test_a_source_without_new_records_is_an_alert_until_one_comes():
 
 def test_a_query_that_reads_none_of_the_records_that_wait_is_stuck_until_it_reads_one():
     looks = [*(seen(second, read=7, lag=9) for second in (0, 1, 150, 151, 600)), seen(601, read=8)]
-    assert alerts(*looks) == [(151, "warning", "stuck: it reads none of 9 records that wait, for 2 min 30 s"), (601, "resolved", "stuck")]
+    assert alerts(*looks) == [(151, "warning", "stuck: it reads none of 9 waiting records, for 2 min 30 s"), (601, "resolved", "stuck")]
 
 
 def test_a_query_whose_checkpoints_are_an_hour_apart_may_not_say_for_an_hour_what_it_has_read():
