@@ -211,9 +211,15 @@ def _socket_config(settings: Settings, folder: Path) -> dict[str, str]:
     # On a cluster, the path of a container's temporary folder can be too long for a socket.
     places = (str(folder), tempfile.gettempdir()) if is_local(settings.spark_master) else ()
     for place in places:
-        if len(os.fsencode(place)) <= _SOCKET_FOLDER_BYTES:
+        if len(os.fsencode(place)) <= _SOCKET_FOLDER_BYTES and _is_found_in_lower_case(place):
             return {"spark.python.unix.domain.socket.enabled": "true", "spark.python.unix.domain.socket.dir": place}
     return {}
+
+
+def _is_found_in_lower_case(place: str) -> bool:
+    """Whether the file system finds the folder by its path in lower case, in which Spark tells Python where the socket for state is."""
+    lower = Path(place.lower())
+    return lower.exists() and lower.samefile(place)
 
 
 def _ui_config(settings: Settings) -> dict[str, str | int]:

@@ -1,6 +1,8 @@
 """What keeps Spark from starting is one line."""
 
 import pwd
+import tempfile
+from pathlib import Path
 
 import pyspark
 import pytest
@@ -38,3 +40,11 @@ def test_another_spark_in_spark_home(start, monkeypatch, tmp_path):
     monkeypatch.setattr(session.jars, "fetch", lambda *_: [])
     with refused(f"SPARK_HOME={tmp_path} has no Spark {pyspark.__version__}", "unset it"):
         start()
+
+
+@pytest.mark.parametrize(("prefix", "is_taken"), [("home-", True), ("Home-", False)])
+def test_sockets_are_in_a_folder_that_is_found_in_lower_case(prefix, is_taken):
+    # Spark tells Python the place of the socket for state in lower case: every batch would fail.
+    with tempfile.TemporaryDirectory(prefix=prefix, dir="/tmp") as folder:
+        config = session._socket_config(Settings(), Path(folder))
+    assert (config.get("spark.python.unix.domain.socket.dir") == folder) is is_taken
