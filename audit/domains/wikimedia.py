@@ -1,5 +1,6 @@
 """What the results of the Wikimedia domain must be."""
 
+import json
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -8,15 +9,17 @@ import pyarrow as pa
 
 from audit.archive import Archive
 from audit.audited import Facts, Table
+from audit.avro_schemas import read_by
 from audit.documents import NO_CLOCK, Value, avro_documents, avro_value
 from audit.fields import too_long, when
 from audit.letters import DeadLetters
 from contract import durations
 from contract.domains.wikimedia import WIKIMEDIA, WIKIMEDIA_EDITOR_SESSIONS, WIKIMEDIA_PROCESSED, WIKIMEDIA_WIKI_STATS
 from contract.errors import StreamgaugeError
-from contract.registry.avro_reader import BROKEN, AvroReader, schema_id_of
+from contract.registry.avro_reader import AvroReader
 from contract.registry.client import SchemaRegistry
 from contract.settings import Settings
+from contract.storage.data_files import data_file
 
 LAST_SECOND = 253_402_300_799
 """The last of the year 9999."""
@@ -87,19 +90,8 @@ EDITOR_SESSIONS = f"""
 """
 
 
-_KINDS = {pa.string(): str, pa.int64(): int, pa.bool_(): bool}
-
-
-def change_of(value: bytes | None, reader: AvroReader) -> Value | str:
-    """What a change says, or the reason why it cannot be read, such as a schema in which one of FIELDS has another type."""
-    change = avro_value(value, reader)
-    return change if isinstance(change, str) or _fits(change) else f"{BROKEN}, id {schema_id_of(value or b'')}"
-
-
-def _fits(change: Value) -> bool:
-    if not all(isinstance(change.get(name) or {}, dict) for name in ("length", "meta")):
-        return False
-    return all(one is None or type(one) is _KINDS[field.type] for one, field in zip(fields(change), FIELDS, strict=True))
+OWN = json.loads(data_file("schemas/wikimedia-value.avsc").read_text())
+"""The project's schema, which decides the types of its fields."""
 
 
 def fields(change: Value) -> tuple[object, ...]:
@@ -142,7 +134,7 @@ _OWN = {
 def archived(records: pa.Table, held: pa.Schema, *, reader: AvroReader) -> pa.Table:
     """Every change that can be read, of every type, with all its fields: those columns that the archive's files have, which are `held`."""
     schema = pa.schema([*_OWN.items(), *(one for one in held if one.name not in _OWN)])
-    read = ((row, change_of(row["value"], reader)) for row in records.to_pylist())
+    read = ((row, avro_value(row["value"], reader)) for row in records.to_pylist())
     rows = [_archived(row, change) for row, change in read if not isinstance(change, str)]
     return pa.Table.from_arrays([_column([row.get(field.name) for row in rows], field) for field in schema], schema=schema)
 
@@ -181,9 +173,13 @@ def _archived(record: dict[str, Any], change: Value) -> dict[str, Any]:
     return row
 
 
+def reader_of(registry: SchemaRegistry) -> AvroReader:
+    return AvroReader(registry, read_by=partial(read_by, own=OWN))
+
+
 def audited(settings: Settings) -> tuple[Table | Archive | DeadLetters, ...]:
-    reader = AvroReader(SchemaRegistry(settings.registry))
-    documents = partial(avro_documents, read_value=partial(change_of, reader=reader), fields=fields, schema=FIELDS)
+    reader = reader_of(SchemaRegistry(settings.registry))
+    documents = partial(avro_documents, read_value=partial(avro_value, reader=reader), fields=fields, schema=FIELDS)
     facts = partial(Facts, source=WIKIMEDIA, parameters={"future": settings.future}, steps={"changes": CHANGES}, documents=documents)
     count = partial(Table, event_time="edited_at", event_key=("event_id", "edited_at"), watermark=settings.wikimedia_watermark)
     length, slide = (round(durations.seconds(text, "") * 1_000_000) for text in (settings.wikimedia_window, settings.wikimedia_slide))

@@ -8,6 +8,7 @@ import json
 import math
 import sys
 import time
+from collections.abc import Callable
 from struct import Struct
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -52,11 +53,18 @@ def payload_of(value: bytes) -> bytes:
     return value[_PREFIX.size :]
 
 
-class AvroReader:
-    """Reads values. Asks the registry once for each schema that it has; its methods raise RegistryUnavailable when it does not answer."""
+def _as_it_is(schema: Any) -> Any:  # noqa: ANN401 - a schema in JSON
+    return schema
 
-    def __init__(self, registry: "SchemaRegistry") -> None:
-        self._registry = registry
+
+class AvroReader:
+    """Reads values. Asks the registry once for each schema that it has; its methods raise RegistryUnavailable when it does not answer.
+
+    read_by: the schema by which values are read that were written by a valid one. Raises ValueError with the reason why one cannot be used.
+    """
+
+    def __init__(self, registry: "SchemaRegistry", read_by: Callable[[Any], Any] = _as_it_is) -> None:
+        self._registry, self._read_by = registry, read_by
         self._texts: dict[int, tuple[str | None, float]] = {}
         """What the registry has said, and when."""
         self._schemas: dict[int, _Schema] = {}
@@ -97,11 +105,17 @@ class AvroReader:
             text = self.schema(schema_id)
             try:
                 limit = most_bytes(text)
-                named: dict[str, Any] = {}
-                self._schemas[schema_id] = _Schema(fastavro.parse_schema(json.loads(text), named), named, limit)
+                schema = json.loads(text)
+                fastavro.parse_schema(schema)
             except Exception as error:  # fastavro raises many types
                 why = f"it is not valid, or refers to other schemas ({type(error).__name__}: {error!s:.200})"
                 msg = f"the schema of id {schema_id} cannot be used: {why}"
+                raise ValueError(msg) from error
+            named: dict[str, Any] = {}
+            try:
+                self._schemas[schema_id] = _Schema(fastavro.parse_schema(self._read_by(schema), named), named, limit)
+            except ValueError as error:
+                msg = f"the schema of id {schema_id} cannot be used: {error}"
                 raise ValueError(msg) from error
         return self._schemas[schema_id]
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 from auditing import NOON, loaded, result
 
-from audit.letters import expected_letters
+from audit.letters import Letter, expected_letters
 from contract.topics import MAX_VALUE_BYTES
 from pipeline.formats.confluent_avro import MOST_UNKNOWN_IDS
 
@@ -85,6 +85,20 @@ def test_of_an_id_without_a_schema_the_registry_was_asked_or_there_were_too_many
         f"more than {MOST_UNKNOWN_IDS} ids came that the registry does not have, and it was not asked for id 77",
         "the registry has no Avro schema of id 77",
     ]
+
+
+@pytest.mark.parametrize(
+    ("found", "is_told"),
+    [
+        ("the schema of id 7 cannot be used: Illegal character in: a-b", True),
+        ("the schema of id 7 cannot be used: \n; only its first 10,000,000 bytes are kept", False),
+        ("the schema of id 8 cannot be used: a-b is not a name", False),
+        ("the schema of id 7", False),
+    ],
+)
+def test_why_a_schema_cannot_be_used_is_told_in_any_words(found, is_told):
+    expected = Letter({}, None, ["empty", "the schema of id 7 cannot be used: a-b is not a name"])
+    assert expected.is_told_by(Letter({}, None, [found])) == is_told
 
 
 def test_a_letter_tells_its_record_also_of_centuries_to_come_and_a_long_value_is_cut():
