@@ -27,6 +27,7 @@ _KINDS = """
     GROUP BY ALL
     ORDER BY ALL
 """
+_NO_TIME = "timestamp is out of range"
 Origin = tuple[str, int, int]
 """Topic, partition and offset of a record."""
 
@@ -73,6 +74,8 @@ class Files:
         columns: pa.Schema | None = None,
     ) -> None:
         self._archive, self._database, self._prefix, paths = archive, database, prefix, prefix.seen
+        self.left_out = set[str]()
+        """The columns that are not compared: DuckDB cannot read a time in them, as INT96 has it of years before -4713."""
         gone = [path for path in paths if not _exists(path)]
         damaged = [path for path in paths if path not in gone and not self._is_readable(path)]
         self.readable = [str(path) for path in paths if path not in {*gone, *damaged}]
@@ -82,12 +85,17 @@ class Files:
             for what, bad in (("gone", gone), ("not readable", damaged))
             if bad
         ]
-        held = database.sql(f"FROM {self._read()} LIMIT 0").to_arrow_table().schema if self.readable else pa.schema([])
-        are_enough = columns is not None and {(one.name, one.type) for one in held} <= {(one.name, one.type) for one in columns}
+        there = database.sql(f"FROM {self._read()} LIMIT 0").to_arrow_table().schema if self.readable else pa.schema([])
+        held = pa.schema([one for one in there if one.name not in self.left_out])
+        are_enough = (
+            columns is not None
+            and self.left_out.isdisjoint(columns.names)
+            and {(one.name, one.type) for one in held} <= {(one.name, one.type) for one in columns}
+        )
         rows, documents, self.columns = archive.facts, archive.documents, columns if are_enough else held
         self.rows = rows if documents is None else replace(rows, documents=lambda records: documents(records, self.columns))
         """Facts: the expected rows, with all their columns."""
-        self._names = held.names
+        self._names = set(there.names)
 
     @property
     def facts(self) -> tuple[Facts, Facts]:
@@ -111,7 +119,8 @@ class Files:
             return f"SELECT * FROM {expected} LIMIT 0"
         columns = self._database.execute(f"SELECT column_name, column_type FROM (DESCRIBE {expected})").fetchall()
         selected = ", ".join(
-            f'CAST({f"""rows."{name}" """ if name in self._names else "NULL"} AS {kind}) AS "{name}"' for name, kind in columns
+            f'CAST({f"""rows."{name}" """ if name in self._names - self.left_out else "NULL"} AS {kind}) AS "{name}"'
+            for name, kind in columns
         )
         return f"SELECT {selected} FROM {self._read()} AS rows WHERE {self._bounds}"
 
@@ -125,12 +134,22 @@ class Files:
 
     def _is_readable(self, path: StoragePath) -> bool:
         """Whether the file has a footer, and its pages their checksums."""
-        try:
-            # Not in a transaction of the connection, which an error would end.
-            self._database.cursor().execute(f"SELECT hash(rows) FROM read_parquet(?) AS rows WHERE {self._bounds}", [str(path)]).fetchall()
-        except duckdb.Error:
-            return False
-        return True
+        file, bounds = [str(path)], self._bounds
+
+        def why_not(columns: str) -> str:
+            try:
+                # Not in a transaction of the connection, which an error would end.
+                self._database.cursor().execute(f"SELECT {columns} FROM read_parquet(?) AS rows WHERE {bounds}", file).fetchall()
+            except duckdb.Error as error:
+                return str(error)
+            return ""
+
+        if _NO_TIME not in (problem := why_not("hash(rows)")):
+            return not problem
+        columns = self._database.execute("SELECT column_name FROM (DESCRIBE FROM read_parquet(?))", file).fetchall()
+        problems = {name: why_not(f"""hash(rows."{name.replace('"', '""')}")""") for (name,) in columns}
+        self.left_out |= {name for name, problem in problems.items() if _NO_TIME in problem}
+        return all(not problem or name in self.left_out for name, problem in problems.items())
 
     def _read(self) -> str:
         listed = ", ".join("'{}'".format(path.replace("'", "''")) for path in self.readable)

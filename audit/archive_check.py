@@ -81,7 +81,11 @@ class ArchiveCheck(Watch[ArchiveProgress]):
         self.store.database.execute(f"INSERT INTO {self._found} {files.hashed}")
         counts, wrong = self._compared()
         known.wrong = {record: known.wrong.get(record) or self._shown(record, kind) for record, kind in wrong.items()}
-        return self.prefix.verdict(self._archive, counts, differences=[*known.wrong.values()], faults=files.faults)
+        left_out = (
+            f"not compared, because DuckDB cannot read a time in them that is before the year -4713: {', '.join(sorted(files.left_out))}"
+        )
+        notes = [left_out] if files.left_out else []
+        return self.prefix.verdict(self._archive, counts, notes, differences=[*known.wrong.values()], faults=files.faults)
 
     def keep(self) -> None:
         """Keeps which files were read, and forgets the rows that are as they must be."""

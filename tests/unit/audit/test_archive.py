@@ -10,7 +10,8 @@ import deltalake
 import orjson
 import pyarrow as pa
 import pytest
-from auditing import compared_rows, loaded, prefix, records, result
+from auditing import TEN_MS, Kafka, compared_rows, loaded, prefix, records, result
+from avro import V1, change, in_wire_format
 from pyarrow import parquet
 
 from audit.archive import Files
@@ -134,3 +135,27 @@ def test_an_archive_without_files_lacks_all_rows_and_rows_of_a_batch_under_way_m
     lake = tmp_path / "lake"
     assert dict(compared("nest-archive", lake, *cameras(1, 2))[0]) == {"missing": 2}
     assert dict(compared("nest-archive", lake)[0]) == {}
+
+
+@pytest.mark.parametrize(("written", "verdict"), [(10, "right"), (11, "wrong")])
+def test_a_time_that_duckdb_cannot_read_leaves_out_its_column_and_the_rest_is_compared(written, verdict, tmp_path, monkeypatch):
+    own = json.loads(V1)
+    fields = [{"name": "far", "type": {"type": "long", "logicalType": "timestamp-micros"}}, {"name": "number", "type": "long"}]
+    text = json.dumps({**own, "fields": [*own["fields"], *fields]})
+    monkeypatch.setattr("audit.domains.wikimedia.SchemaRegistry.schema", lambda *_: text)
+    kafka = Kafka(tmp_path, topics=("wikimedia",))
+    plain = json.dumps({**own, "fields": [*own["fields"], {**fields[0], "type": "long"}, fields[1]]})
+    kafka.write("wikimedia", in_wire_format({**change(1, at=0), "far": -(2**62), "number": 10}, 7, plain))
+    kafka.has_run("wikimedia-archive", 1, mode="append", committed=1, source="wikimedia")
+    origin = {"kafka_topic": ["wikimedia"], "kafka_partition": [0], "kafka_offset": [0]}
+    times = {"kafka_timestamp": [(TEN_MS + 5 * 3_600_000) * 1000], "changed_at": [0], "far": [-(2**62)]}
+    columns = {**origin, **{name: pa.array(time, pa.timestamp("us")) for name, time in times.items()}, "number": [written]}
+    folder = tmp_path / "lake" / "wikimedia" / "changes"
+    path = folder / "date=1970-01-01" / "part.parquet"
+    path.parent.mkdir(parents=True)
+    parquet.write_table(pa.table(columns), path, use_deprecated_int96_timestamps=True)
+    (folder / "_spark_metadata").mkdir()
+    (folder / "_spark_metadata" / "0").write_text(f"v1\n{json.dumps({'path': path.as_uri(), 'action': 'add'})}")
+    found = kafka.verdict("wikimedia-archive")
+    assert (found.verdict, found.faults) == (verdict, [])
+    assert "before the year -4713: far" in found.notes[0]
