@@ -21,6 +21,7 @@ DEVICE_LOCATIONS = StaticTable("device_locations.csv", schema="device_id string,
 SIGHTING = ("device_id", "start_time")
 """The columns that identify a sighting: several documents may report the same one."""
 _SIGHTING_FIELDS = "device_id string, last_event struct<has_person: boolean, start_time: timestamp>"
+_A_PERSON = r'has_person"[ \t\n\r]*:[ \t\n\r]*true'
 
 
 def sightings(records: DataFrame, future: str) -> DataFrame:
@@ -28,12 +29,14 @@ def sightings(records: DataFrame, future: str) -> DataFrame:
 
     records: columns of sources.kafka.RECORD.
     future: how far an event may be ahead of its record, e.g. "10 minutes"; events further ahead are dropped.
-    Returns topic, partition, offset, device_id, start_time. Parses only the fields it uses: parsing takes most of a batch's time.
+    Returns topic, partition, offset, device_id, start_time. Parses only the documents and fields it needs: parsing takes most of a batch's
+    time.
     """
-    start_time = F.col("device.last_event.start_time")
+    text, start_time = F.col("value").cast("string"), F.col("device.last_event.start_time")
+    may_show_a_person = text.rlike(_A_PERSON) | text.contains("\\")  # with a backslash, a name can be spelled differently
     is_placed = start_time <= latest_event(future)  # null without a start_time
     return (
-        devices_of(records, "cameras", _SIGHTING_FIELDS)
+        devices_of(records.where(may_show_a_person), "cameras", _SIGHTING_FIELDS)
         .where(F.col("device.last_event.has_person") & is_placed)
         .select(*ORIGIN, "device_id", start_time.alias("start_time"))
     )

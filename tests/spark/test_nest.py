@@ -99,6 +99,11 @@ class TestSightings:
         shuffled = b'{"structures": {}, "devices": {"cameras": {"a": {"last_event": {"start_time": "2026-01-01T10:00:00Z", "has_person": true}, "device_id": "cam-1"}}}}'
         assert sightings_of(records(shuffled)).count() == 1
 
+    def test_a_name_can_be_spelled_with_escapes_and_blanks(self, records):
+        text = document(a=camera()).decode()
+        spellings = [text.replace("has_person", r"has\u005fperson"), text.replace('"has_person": true', '"has_person"\r\n\t : \n true')]
+        assert sightings_of(records(*(spelling.encode() for spelling in spellings))).count() == 2
+
     def test_one_field_of_another_type_does_not_take_the_other_cameras_with_it(self, records):
         value = document(
             a=camera(), b={"device_id": "cam-2", "last_event": {"has_person": "perhaps", "start_time": "2026-01-01T10:00:00Z"}}
