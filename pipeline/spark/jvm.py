@@ -23,6 +23,7 @@ from contract.errors import StreamgaugeError
 from contract.java import class_data, jars
 from contract.java.runtime import java_home
 from contract.settings import Settings
+from contract.spark_master import LOOPBACK, is_local
 from contract.storage.temporary import temporary_folder
 
 SPARK_HOME = Path(pyspark.__path__[0])
@@ -64,6 +65,8 @@ def start_jvm(config: Mapping[str, str | int], settings: Settings) -> None:
             "PYTHONHASHSEED": "0",
             "_PYSPARK_DRIVER_CONN_INFO_PATH": str(connection),
         }
+        if is_local(settings.spark_master):  # otherwise Spark looks up this machine's own name, and ends where no name server knows it
+            variables |= {"SPARK_LOCAL_IP": LOOPBACK, "SPARK_LOCAL_HOSTNAME": LOOPBACK}
         # The JVM ends when its standard input does. Ctrl-C is for Python, which stops the queries first.
         jvm = subprocess.Popen(
             command(config, settings), stdin=subprocess.PIPE, env=os.environ | variables, preexec_fn=_ignore_interrupts  # noqa: PLW1509 - as PySpark does

@@ -122,6 +122,13 @@ def test_a_session_takes_sparks_own_settings_where_streamgauge_has_none(own, tmp
     assert done.stdout.split()[:2] == ["yes", "FAIR"], done.stderr
 
 
+def test_a_session_starts_where_no_name_server_knows_the_machines_name(own, tmp_path):
+    (tmp_path / "hosts").touch()  # which names nothing
+    run = [sys.executable, "-c", SMALL_QUERY, str(tmp_path), f"{SHORT_LIVED} -Djdk.net.hosts.file={tmp_path}/hosts"]
+    done = subprocess.run(run, env=environment(own), capture_output=True, text=True, check=False)
+    assert done.stdout.split()[:2] == ["None", "FAIR"], done.stderr
+
+
 def test_what_spark_says_as_it_starts_is_one_line(own, tmp_path):
     program = """import pathlib, sys
 from contract.settings import Settings
