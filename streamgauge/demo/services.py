@@ -65,6 +65,10 @@ class Child:
     def log(self) -> Path:
         return self.logs / f"{self.name}.out"
 
+    @property
+    def last_log(self) -> Path:
+        return self.log
+
     def check(self) -> None:
         """Raises StreamgaugeError when another program uses its port."""
         if self.listens_at is not None:

@@ -19,14 +19,14 @@ REFUSED_STARTS = 3
 
 
 class Part(Protocol):
-    """A part of the demo: an embedded server, or a child process. name, log: its log file, for messages. does: what is printed when it is ready."""
+    """A part of the demo: an embedded server, or a child process. name, last_log: the log file that it wrote to last, for messages. does: what is printed when it is ready."""
 
     name: str
 
     @property
     def does(self) -> str: ...
     @property
-    def log(self) -> Path: ...
+    def last_log(self) -> Path: ...
 
     def start(self) -> None:
         """Starts it without waiting until it is ready. Raises StreamgaugeError when it cannot be started."""
@@ -94,7 +94,7 @@ class Supervised:
         elif (code := self.part.exit_code) is not None:
             if self._clock() - self._started > STEADY_SECONDS:
                 self._failures = 0
-            self._postpone(_ending(code, self.part.log))
+            self._postpone(_ending(code, self.part.last_log))
         elif not self.is_ready:
             self.is_ready = self.part.measure() > self._before
             return self.is_ready

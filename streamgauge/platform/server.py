@@ -54,6 +54,7 @@ class EmbeddedServer(ABC):
         self.settings = settings
         self.guarded: GuardedProcess | None = None
         self._launch_again: Callable[[], bool] | None = None
+        self._output: Path | None = None
 
     @abstractmethod
     def answers(self) -> bool:
@@ -67,6 +68,12 @@ class EmbeddedServer(ABC):
     def is_ready(self) -> bool:
         """Whether the server can be used: it listens, answers, and is fully configured."""
         return accepts_connections(HOST, self.ports[0]) and self.answers()
+
+    @property
+    def last_log(self) -> Path:
+        """The file that it wrote to last: its log or its output, in which Java says why it does not start."""
+        written = [file for file in (self.log, self._output) if file is not None and file.exists()]
+        return max(written, key=lambda file: file.stat().st_mtime_ns, default=self.log)
 
     @property
     @abstractmethod
@@ -122,6 +129,7 @@ class EmbeddedServer(ABC):
             shutil.rmtree(self._temporary, ignore_errors=True)  # what was killed leaves its files
             self._temporary.mkdir()
             (java, *arguments), environment, output = self._prepare()
+            self._output = output
             of_classes = class_data.options(self.archive) if listed_classes is None else [f"-XX:DumpLoadedClassList={listed_classes}"]
             command = [java, *of_classes, *arguments]
             own = next((one for one in arguments if str(self.folder) in one), arguments[-1])  # no server of another home has it
@@ -181,7 +189,7 @@ class EmbeddedServer(ABC):
                     self._launch_again()
                     continue
                 self.pid_file.remove()
-                msg = f"the {self.name} ended before it answered; the end of {self.log}:\n{log_tail(self.log)}"
+                msg = f"the {self.name} ended before it answered; the end of {self.last_log}:\n{log_tail(self.last_log)}"
                 raise StreamgaugeError(msg)
             if (now := (self.log.stat().st_size if self.log.exists() else 0, _cpu_seconds(process))) != effort:
                 effort, effort_at = now, seconds

@@ -75,6 +75,15 @@ def test_one_that_ends_is_told_by_its_log(script):
         start_server(server)
 
 
+def test_one_that_ends_before_it_logs_is_told_by_what_it_printed(script, tmp_path):
+    server = script("raise SystemExit('Unrecognized option')")
+    server.log = tmp_path / "server.log"
+    server.log.write_text("from an earlier run\n")
+    server._prepare = lambda: Launch([sys.executable, "-c", server.code], {}, tmp_path / "server.out")
+    with pytest.raises(StreamgaugeError, match=r"server\.out:\nUnrecognized option"):
+        start_server(server)
+
+
 def test_a_second_start_finds_the_first(script):
     server = script(LISTENS)
     assert server.launch(detached=False)

@@ -18,14 +18,14 @@ class Program:
     name, does = "program", "works"
 
     def __init__(self, folder, code):
-        self.log, self.code, self.starts, self.refusal = folder / "program.out", code, 0, ""
+        self.last_log, self.code, self.starts, self.refusal = folder / "program.out", code, 0, ""
         self.process = None
 
     def start(self):
         if self.refusal:
             raise StreamgaugeError(self.refusal)
         self.starts += 1
-        self.process = GuardedProcess.start([sys.executable, "-c", self.code], log=self.log, grace_seconds=0.5)
+        self.process = GuardedProcess.start([sys.executable, "-c", self.code], log=self.last_log, grace_seconds=0.5)
 
     def ask_to_stop(self):
         self.process.ask_to_stop()
