@@ -23,10 +23,8 @@ from pipeline.sinks.sink import Deletion
 def named(name: str, settings: Settings) -> Query:
     """The query of that name, or its console variant (`<name>-console`). Raises StreamgaugeError for an unknown name."""
     by_name, printed = {query.name: query for query in all_queries(settings)}, name.removesuffix("-console")
-    if (
-        printed not in by_name and _remains(printed, settings) and (left := ingest_named(printed))
-    ):  # the table is gone, which told of the ingest
-        by_name[printed] = left
+    if printed not in by_name and _remains(printed, settings) and (ingest := ingest_named(printed)):
+        by_name[printed] = ingest  # its table is gone, which told of it
     check_names("query", [printed], by_name)
     return by_name[printed] if printed == name else by_name[printed].on_console()
 
