@@ -54,7 +54,8 @@ def _cells(one: Verdict) -> list[str]:
     if one.verdict not in {"right", "wrong"}:
         return [""] * 5
     late = "" if one.lateness is None else f"{one.lateness.late_rows:,}"
-    return [f"{one.batch}", f"{one.records:,}", f"{one.rows.equal:,}", f"{one.rows.wrong + len(one.faults):,}", late]
+    batch = "none" if one.batch < 0 else f"{one.batch}"
+    return [batch, f"{one.records:,}", f"{one.rows.equal:,}", f"{one.rows.wrong + len(one.faults):,}", late]
 
 
 def _lines(one: Verdict) -> list[str]:

@@ -35,6 +35,10 @@ def test_what_is_right_is_one_line_and_what_is_no_error_is_told():
     assert lines[-1] == "Right: 1 of 1 queries hold exactly what their source says."
 
 
+def test_a_query_without_a_finished_batch_has_none_instead_of_a_number():
+    assert shown(Verdict("stats", "topic stats", rows=RowCounts(ahead=2)))[1].split() == ["stats", "none", "0", "0", "0", "right"]
+
+
 def test_right_is_exact_up_to_the_last_checkpoints_where_rows_are_ahead():
     lines = shown(Verdict("stats", "topic stats", 3, 1200, RowCounts(equal=10, ahead=2), LATE))
     assert lines[-1] == "Right: 1 of 1 queries hold exactly what their source says, up to their last checkpoints; 2 rows are ahead of them."
