@@ -1,5 +1,7 @@
 """Static tables from the user's own files: which are read, and that the audit reads the same."""
 
+from dataclasses import replace
+
 import pytest
 import web_server
 from messages import refused
@@ -111,3 +113,27 @@ def test_a_file_that_the_audit_cannot_read_is_one_line(own, tmp_path):
     (tmp_path / "own.csv").write_bytes(f"{HEAD}\xe4,1\n".encode("latin-1"))
     with refused("static table device_locations cannot be read", "expected CSV in UTF-8"):
         opened(settings=own(tmp_path / "own.csv"))
+
+
+@pytest.mark.parametrize(
+    ("table", "texts", "words"),
+    [
+        (
+            "device_locations",
+            ["device_id,zip\na,1\n"],
+            ["device_locations lacks zip_code", "device_id, zip;", "expected device_id, zip_code"],
+        ),
+        ("device_locations", [HEAD, "device_id\na\n"], ["device_locations lacks zip_code", "1.csv"]),
+        ("device_locations", ["Device_ID,zip_code\na,1\n"], ["lacks device_id"]),
+        ("device_locations", [""], ["static table device_locations"]),
+        ("device_locations", [f"{HEAD}a,1\n", f"{HEAD}a,2\n"], ["device_id 'a' is there more than once"]),
+        ("taxi_zone_lookup", ["LocationID,Borough,Zone\nJFK,Queens,Airport\n"], ["LocationID 'JFK' is no number"]),
+    ],
+)
+def test_the_audit_refuses_what_the_queries_refuse_and_says_what_is_missing(own, tmp_path, table, texts, words):
+    (tmp_path / "own").mkdir()
+    for number, text in enumerate(texts):
+        (tmp_path / "own" / f"{number}.csv").write_text(text)
+    settings = replace(own(tmp_path / "own"), static_tables=f"{table}={tmp_path}/own")
+    with refused(*words):
+        opened(settings=settings)
