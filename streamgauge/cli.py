@@ -1,5 +1,8 @@
 """The command `streamgauge`: puts its commands together, and turns errors into lines and exit codes."""
 
+from streamgauge import own_packages  # noqa: F401 - before all that import one of them
+
+# isort: split
 import os
 import signal
 import sys

@@ -1,11 +1,14 @@
 """The command as a whole: its help, its version, and what it ends with."""
 
 import os
+import subprocess
+import sys
 import tomllib
 
 import pytest
 from documents import ROOT
-from running import streamgauge
+from messages import absent
+from running import environment, one_line_error, streamgauge
 
 from contract.settings import Settings
 from streamgauge.cli import main
@@ -29,6 +32,16 @@ def test_debug_shows_the_traceback(tmp_path, arguments):
     done = streamgauge(*arguments, settings=Settings(home=tmp_path / "file" / "home"))
     assert ("Traceback" in done.stderr) == ("--debug" in arguments), done.stderr
     assert done.stderr.splitlines()[-1].startswith("error: ")
+
+
+@pytest.mark.parametrize("other", ["contract.py", "pipeline/__init__.py"])
+def test_a_package_of_another_program_under_the_same_name_is_one_line(tmp_path, other):
+    (tmp_path / other).parent.mkdir(exist_ok=True)
+    (tmp_path / other).touch()
+    run = [sys.executable, "-P", "-m", "streamgauge.cli", "--version"]
+    variables = environment(Settings(home=tmp_path), PYTHONPATH=str(tmp_path))
+    line = one_line_error(subprocess.run(run, env=variables, capture_output=True, text=True, check=False))
+    assert absent(line, str(tmp_path / other), "PYTHONPATH") == []
 
 
 def test_an_argument_that_is_not_utf_8_is_one_line(tmp_path):
