@@ -17,6 +17,7 @@ Row = Mapping[str, Any]
 class Facts:
     """What is taken from each record of a topic, as rows of a table of that name.
 
+    source: the name of the topic in Kafka.
     documents: adds the columns of the format to those of records.SCHEMA.
     only: the records from which facts may be taken; None for all.
     steps: tables by name, with their SQL: each is made of `documents`, and of those before it.
@@ -24,7 +25,7 @@ class Facts:
     """
 
     name: str
-    source: Topic
+    source: str
     sql: str
     parameters: Mapping[str, object] = field(default_factory=dict)
     steps: Mapping[str, str] = field(default_factory=dict)
@@ -70,7 +71,7 @@ class Table:
     skew: str | None = None
     session_gap_us: int = 0
     value: tuple[str, ...] = ()
-    current: str | None = None
+    current: Topic | None = None
 
     @property
     def sink(self) -> str:

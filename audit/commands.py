@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from contract.domains import plain_name
 from contract.errors import StreamgaugeError, check_names
 from contract.output_format import FormatOption
 from contract.settings import Settings
@@ -117,9 +118,9 @@ def table_named(name: str, settings: Settings) -> "Table":
     from audit.catalog import audited
 
     tables = [one for one in audited(settings) if isinstance(one, Table)]
-    by_name = {one.query: one for one in reversed(tables)} | {one.topic.name: one for one in tables}
-    check_names("audited result table", [name], sorted(by_name))
-    return by_name[name]
+    by_name = {one.query: one for one in reversed(tables)} | {one.topic.plain_name: one for one in tables}
+    check_names("audited result table", [plain_name(name)], sorted(by_name))
+    return by_name[plain_name(name)]
 
 
 def verdicts_of(names: Sequence[str], settings: Settings, span: "TimeRange | None" = None) -> list["Verdict"]:
@@ -146,7 +147,7 @@ def verdicts_of(names: Sequence[str], settings: Settings, span: "TimeRange | Non
         if result is not None and span is not None and not has_times(one):
             without_times.append(one)
         elif result is not None:
-            by_source[one.facts.source.name].append(result)
+            by_source[one.facts.source].append(result)
     if not places:
         msg = f"no query has run with STREAMGAUGE_HOME {settings.home}: there is nothing to compare. Run one first, with `streamgauge run`"
         raise StreamgaugeError(msg)

@@ -45,11 +45,11 @@ class DatabaseTable:
     @property
     def facts(self) -> Facts:
         """What is taken from the records of the result topic: nothing, as its last rows are read at once."""
-        return Facts(f'"{self.query}"', self.table.topic, 'SELECT topic, partition, "offset" FROM documents LIMIT 0')
+        return Facts(f'"{self.query}"', self.table.topic.name, 'SELECT topic, partition, "offset" FROM documents LIMIT 0')
 
     @property
     def name(self) -> str:
-        return "".join(character if character.isascii() and character.isalnum() else "_" for character in self.table.topic.name)
+        return "".join(character if character.isascii() and character.isalnum() else "_" for character in self.table.topic.plain_name)
 
     @property
     def sink(self) -> str:

@@ -25,12 +25,11 @@ from audit.store import Store
 from audit.verdict import RowCounts, Verdict
 from contract.checkpoints.contents import Offsets
 from contract.checkpoints.names import CheckpointPlace
+from contract.create_topics import is_compacted
 from contract.json_text import without_case
-from contract.kafka.create_topics import is_compacted
 from contract.kafka.topic_ends import first_and_end_offsets
 from contract.settings import Settings
 from contract.storage.paths import names_in, text_of
-from contract.topics import Topic
 
 MOST_LEVELS = 100
 SCHEMA_ENDING = ".schema.json"
@@ -70,7 +69,7 @@ def ingested(settings: Settings) -> Iterator[Ingested | DeadLetters]:
         topic, table = json.loads(text)["topic"], name.removesuffix(SCHEMA_ENDING)
         is_debug = table != re.sub(r"[^A-Za-z0-9_]", "_", topic)
         query = f"ingest-{topic}{'-debug' if is_debug else ''}"
-        facts = Facts(f'"usable of {query}"', Topic(topic, 0), USABLE, documents=keyed_documents)
+        facts = Facts(f'"usable of {query}"', topic, USABLE, documents=keyed_documents)
         yield Ingested(query, table, facts)
         if not is_debug:
             none = replace(
@@ -120,7 +119,7 @@ class IngestedCheck(Check):
     def prepare(self) -> None:
         settings = self._store.settings
         self.own = prefix_of(self._place, lambda: delta_files(self._folder), settings)
-        self._is_thinned = is_compacted(settings.kafka, self._table.facts.source.name)
+        self._is_thinned = is_compacted(settings.kafka, self._table.facts.source)
         now = first_and_end_offsets(settings.kafka, self.own.ends) if self._is_thinned else {}
         self.prefix = replace(self.own, ends={which: now[which][1] if now else end for which, end in self.own.ends.items()})
 

@@ -16,8 +16,8 @@ from contract.checkpoints.contents import Offsets
 from contract.errors import StreamgaugeError
 from contract.kafka.errors import no_topic
 from contract.kafka.topic_ends import METADATA_SECONDS, first_and_end_offsets, partitions_by_topic
-from contract.registry.values import value_decoder
 from contract.settings import Settings
+from contract.topic_values import value_decoder
 from contract.topics import Topic
 
 

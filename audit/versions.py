@@ -17,7 +17,10 @@ def versions_of(table: Table, settings: Settings) -> tuple[Table, ...]:
     endings = [f".v{place.name.version}" for place in checkpoints(settings) if place.name.query == f"{table.query}.v{place.name.version}"]
     return tuple(
         replace(
-            table, query=f"{table.query}{ending}", topic=replace(table.topic, name=f"{table.topic.name}{ending}"), current=table.topic.name
+            table,
+            query=f"{table.query}{ending}",
+            topic=replace(table.topic, plain_name=f"{table.topic.plain_name}{ending}"),
+            current=table.topic,
         )
         for ending in dict.fromkeys(endings)
     )
@@ -29,8 +32,7 @@ def beside(version: Table, rows: Mapping[bytes, Found], settings: Settings) -> B
     Of rows with windows, only those count whose windows both have begun and passed: between the later of the first windows and the earlier of
     the newest ones.
     """
-    name = version.current or version.topic.name
-    of_current = replace(version, topic=replace(version.topic, name=name))
+    of_current = replace(version, topic=version.current or version.topic)
     there = held(of_current, ends_of(of_current.topic, settings), settings).rows
     found, until = rows, None
     windows = [spans for of in (there, found) if (spans := [window for key in of if (window := window_of(key))])]
@@ -43,4 +45,4 @@ def beside(version: Table, rows: Mapping[bytes, Found], settings: Settings) -> B
         )
         until = utc(last)
     comparison = Comparison(found, {key: row for key, row in there.items() if isinstance(row, dict)})
-    return Beside(f"topic {name}", until, RowCounts.of(comparison.counts), comparison.differences())
+    return Beside(of_current.sink, until, RowCounts.of(comparison.counts), comparison.differences())

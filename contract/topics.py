@@ -2,9 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Literal
 
 from contract.rows import Count, Fields, Integer, Number, Offsets, Time
+from contract.settings import Settings
 
 MAX_RECORD_BYTES = 10 * 1024 * 1024
 """The largest record on any topic. A 5 MB document fits, also as a dead letter."""
@@ -24,20 +26,31 @@ A_WEEK = {"cleanup.policy": "delete", "retention.ms": str(7 * 24 * 3_600_000)}
 """Settings of a source topic."""
 
 
+@cache
+def topic_prefix() -> str:
+    """STREAMGAUGE_TOPIC_PREFIX, which is the same as long as a process lives. Raises StreamgaugeError when the settings are invalid."""
+    return Settings.from_environment().topic_prefix
+
+
 @dataclass(frozen=True)
 class Topic:
     """A topic. Its key and value are described below its definition.
 
-    config: Kafka's topic settings. is_source: whether a producer writes it. has_windows: whether its keys hold a window, or the start of
+    plain_name: without STREAMGAUGE_TOPIC_PREFIX; tables and files are named after it. config: Kafka's topic settings. is_source: whether a producer writes it. has_windows: whether its keys hold a window, or the start of
     one, so that its old rows can expire. row: the fields of its values, if a page or a report reads them.
     """
 
-    name: str
+    plain_name: str
     partitions: int
-    config: Mapping[str, str] = field(default_factory=dict)
+    config: Mapping[str, str] = field(default_factory=dict, hash=False)
     is_source: bool = False
     has_windows: bool = False
     row: type[Fields] = Fields
+
+    @property
+    def name(self) -> str:
+        """The name in Kafka."""
+        return topic_prefix() + self.plain_name
 
     @property
     def is_compacted(self) -> bool:
@@ -50,9 +63,9 @@ class Topic:
         return self.is_compacted and self not in SHARED
 
 
-def compacted_topic(name: str, row: type[Fields] = Fields, *, has_windows: bool = False) -> Topic:
+def compacted_topic(plain_name: str, row: type[Fields] = Fields, *, has_windows: bool = False) -> Topic:
     """A topic that is a table: one partition, compacted."""
-    return Topic(name, 1, COMPACTED, has_windows=has_windows, row=row)
+    return Topic(plain_name, 1, COMPACTED, has_windows=has_windows, row=row)
 
 
 DEAD_LETTERS = Topic(

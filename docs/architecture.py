@@ -36,19 +36,19 @@ def drawing() -> str:
     """The SVG: a row for each domain, and below them what all of them share."""
     shapes, y = [], TOP
     for domain in DOMAINS:
-        results = [topic.name for topic in domain.topics if topic.is_result]
+        results = [topic.plain_name for topic in domain.topics if topic.is_result]
         height = max(BOX, LINE * len(results) + 12)
         shapes += [
             _box(PRODUCERS, y, height, [domain.name]),
             _arrow(PRODUCERS, SOURCES, y + height / 2),
-            _box(SOURCES, y, height, [topic.name for topic in domain.sources], "kafka"),
+            _box(SOURCES, y, height, [topic.plain_name for topic in domain.sources], "kafka"),
             _arrow(SOURCES, SPARK, y + height / 2),
             _arrow(SPARK, RESULTS, y + height / 2),
             _box(RESULTS, y, height, results, "kafka"),
             _arrow(RESULTS, READERS, y + height / 2),
         ]
         y += height + GAP
-    shared = [(f"{DEAD_LETTERS.name}: what cannot be used, and why", "kafka"), ("the lake: every row, as Parquet or Delta", "")]
+    shared = [(f"{DEAD_LETTERS.plain_name}: what cannot be used, and why", "kafka"), ("the lake: every row, as Parquet or Delta", "")]
     wide = RESULTS[0], READERS[0] + READERS[1] - RESULTS[0]
     for text, kind in shared:
         shapes += [_arrow(SPARK, RESULTS, y + BOX / 2), _box(wide, y, BOX, [text], kind)]

@@ -19,9 +19,9 @@ import yaml
 from pydantic.json_schema import GenerateJsonSchema
 
 from contract.domains import DOMAINS, NAMES, TOPICS
-from contract.registry.values import AVRO
 from contract.rows import Fields
 from contract.settings import Settings
+from contract.topic_values import AVRO
 from contract.topics import BatchEvent, Topic
 
 PAGE = Path(__file__).with_suffix(".md")
@@ -45,8 +45,8 @@ def table() -> Iterator[str]:
     texts = dict(texts_below())
     yield "| topic | partitions | policy | key | value |\n|---|---|---|---|---|\n"
     for topic in TOPICS:
-        cells = [_VERBATIM.sub(r"`\g<0>`", " ".join(text.split())).replace("|", "\\|") for text in texts[topic.name]]
-        yield f"| `{topic.name}` | {topic.partitions} | {_policy(topic)} | {' | '.join(cells)} |\n"
+        cells = [_VERBATIM.sub(r"`\g<0>`", " ".join(text.split())).replace("|", "\\|") for text in texts[topic.plain_name]]
+        yield f"| `{topic.plain_name}` | {topic.partitions} | {_policy(topic)} | {' | '.join(cells)} |\n"
 
 
 def texts_below() -> Iterator[tuple[str, tuple[str, str]]]:
@@ -57,7 +57,7 @@ def texts_below() -> Iterator[tuple[str, tuple[str, str]]]:
                 case ast.Assign(targets=[ast.Name(id=name)]), ast.Expr(value=ast.Constant(value=str(below))):
                     topic, found = getattr(module, name), _KEY_AND_VALUE.fullmatch(below)
                     if isinstance(topic, Topic) and found is not None:
-                        yield topic.name, (found[1], found[2])
+                        yield topic.plain_name, (found[1], found[2])
 
 
 def _policy(topic: Topic) -> str:
@@ -103,7 +103,7 @@ def schemas() -> dict[Path, str]:
     """The JSON Schema of each topic whose values are JSON, by file."""
     of_json = [topic for topic in TOPICS if topic.row.names() and topic.row not in AVRO]
     head = {"$schema": GenerateJsonSchema.schema_dialect}
-    return {SCHEMAS / f"{topic.name}-value.json": json.dumps(head | schema_of(topic.row), indent=2) + "\n" for topic in of_json}
+    return {SCHEMAS / f"{topic.plain_name}-value.json": json.dumps(head | schema_of(topic.row), indent=2) + "\n" for topic in of_json}
 
 
 def schema_of(row: type[Fields]) -> dict[str, Any]:
@@ -114,18 +114,18 @@ def schema_of(row: type[Fields]) -> dict[str, Any]:
 def contracts() -> dict[Path, str]:
     """The data contract of each topic of rows, by file, in the Open Data Contract Standard (ODCS)."""
     texts, version = dict(texts_below()), tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
-    domains = {topic.name: domain.name for domain in DOMAINS for topic in domain.topics}
+    domains = {topic.plain_name: domain.name for domain in DOMAINS for topic in domain.topics}
     return {
-        CONTRACTS / f"{topic.name}.odcs.yaml": yaml.safe_dump(
+        CONTRACTS / f"{topic.plain_name}.odcs.yaml": yaml.safe_dump(
             {
                 "apiVersion": "v3.2.0",
                 "kind": "DataContract",
-                "id": f"streamgauge:{topic.name}",
+                "id": f"streamgauge:{topic.plain_name}",
                 "version": version,
                 "status": "active",
-                "domain": domains.get(topic.name, "streamgauge"),
+                "domain": domains.get(topic.plain_name, "streamgauge"),
                 "servers": [_server(topic)],
-                "schema": [_table(topic, texts[topic.name][0])],
+                "schema": [_table(topic, texts[topic.plain_name][0])],
             },
             sort_keys=False,
             width=140,
@@ -144,7 +144,7 @@ def _table(topic: Topic, key: str) -> dict[str, Any]:
     row = schema_of(topic.row)
     of_a_table = "The newest record of a key is its row. One without a value deletes the row."
     return {
-        "name": topic.name,
+        "name": topic.plain_name,
         "physicalType": "topic",
         "description": row["description"],
         "customProperties": [{"property": "key", "value": " ".join(key.split())}],

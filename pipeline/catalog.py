@@ -5,9 +5,9 @@ from dataclasses import replace
 from importlib import import_module
 from typing import cast
 
+from contract.create_topics import create_topics
 from contract.domains import NAMES
 from contract.errors import check_names
-from contract.kafka.create_topics import create_topics
 from contract.lake_environment import HAS_DELTA
 from contract.settings import Settings
 from pipeline.database.sink import in_database

@@ -22,7 +22,7 @@ def _topics() -> list[str]:
 
 
 def _results() -> list[str]:
-    return [topic.name for topic in TOPICS if topic.is_result]
+    return [topic.plain_name for topic in TOPICS if topic.is_result]
 
 
 def _parts() -> list[str]:

@@ -41,7 +41,7 @@ def records(topic, *values, clock=NOON):
 def loaded(facts, *values, clock=NOON):
     """A recount with the facts of these values."""
     recount = Recount()
-    recount.load([facts], [records(facts.source.name, *values, clock=clock)])
+    recount.load([facts], [records(facts.source, *values, clock=clock)])
     return recount
 
 

@@ -21,8 +21,8 @@ import psutil
 import pytest
 from object_store import CREDENTIALS, ObjectStore
 
+from contract.create_topics import create_topics
 from contract.errors import StreamgaugeError
-from contract.kafka.create_topics import create_topics
 from contract.lake_environment import HAS_DELTA
 from contract.process.ports import free_ports
 from contract.process.stop_signals import StopRequest

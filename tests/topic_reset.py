@@ -4,9 +4,9 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 from running import eventually
 
+from contract.create_topics import create_topics, deviations
 from contract.domains import TOPICS
 from contract.kafka.cluster import KafkaCluster
-from contract.kafka.create_topics import create_topics, deviations
 from contract.web.client import client
 from streamgauge.platform.registry import COMPATIBILITY
 

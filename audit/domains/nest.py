@@ -120,7 +120,7 @@ REASONS = f"""
 
 
 def audited(settings: Settings) -> tuple[Table | Archive | DeadLetters, ...]:
-    facts = partial(Facts, source=NEST_LOGS, parameters={"future": settings.future}, steps=STEPS)
+    facts = partial(Facts, source=NEST_LOGS.name, parameters={"future": settings.future}, steps=STEPS)
     seen = partial(
         Table,
         facts=facts("sightings", sql=SIGHTINGS, steps={"seen": SEEN}, only=_OF_PEOPLE),

@@ -109,7 +109,7 @@ REASONS = f"""
 
 
 def audited(settings: Settings) -> tuple[Table | Archive, ...]:
-    facts = partial(Facts, source=NEST_LOGS, parameters={"future": settings.future}, steps=STEPS)
+    facts = partial(Facts, source=NEST_LOGS.name, parameters={"future": settings.future}, steps=STEPS)
     connected = partial(Table, event_time="last_connection", watermark=settings.watermark)
     return (
         connected(

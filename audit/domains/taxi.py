@@ -106,7 +106,7 @@ REASONS = f"""
 
 
 def audited(settings: Settings) -> tuple[Table | Archive | DeadLetters, ...]:
-    facts = partial(Facts, source=NYC_TAXI, parameters={"future": settings.future}, steps={"read_trips": READ_TRIPS})
+    facts = partial(Facts, source=NYC_TAXI.name, parameters={"future": settings.future}, steps={"read_trips": READ_TRIPS})
     slide_us = round(durations.seconds(settings.taxi_slide, "STREAMGAUGE_TAXI_SLIDE") * 1_000_000)
     count = partial(
         Table, facts=facts("trips", sql=TRIPS), event_time="dropoff", event_key=("dropoff", "fingerprint"), watermark=settings.watermark

@@ -180,7 +180,7 @@ def reader_of(registry: SchemaRegistry) -> AvroReader:
 def audited(settings: Settings) -> tuple[Table | Archive | DeadLetters, ...]:
     reader = reader_of(SchemaRegistry(settings.registry))
     documents = partial(avro_documents, read_value=partial(avro_value, reader=reader), fields=fields, schema=FIELDS)
-    facts = partial(Facts, source=WIKIMEDIA, parameters={"future": settings.future}, steps={"changes": CHANGES}, documents=documents)
+    facts = partial(Facts, source=WIKIMEDIA.name, parameters={"future": settings.future}, steps={"changes": CHANGES}, documents=documents)
     count = partial(Table, event_time="edited_at", event_key=("event_id", "edited_at"), watermark=settings.wikimedia_watermark)
     length, slide = (round(durations.seconds(text, "") * 1_000_000) for text in (settings.wikimedia_window, settings.wikimedia_slide))
     edits, totals = facts("edits", sql=EDITS), ("edits", "bytes_added", "bytes_removed")
@@ -208,7 +208,7 @@ def audited(settings: Settings) -> tuple[Table | Archive | DeadLetters, ...]:
         Archive(
             "wikimedia-archive",
             "wikimedia/changes",
-            Facts("rows_of_changes", WIKIMEDIA, "SELECT * FROM documents"),
+            Facts("rows_of_changes", WIKIMEDIA.name, "SELECT * FROM documents"),
             documents=partial(archived, reader=reader),
             origin_prefix="kafka_",
         ),

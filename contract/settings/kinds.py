@@ -1,5 +1,6 @@
 """The kinds of values that settings take: how each is read from text, and what an error message says was expected."""
 
+import re
 import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,6 +16,8 @@ from contract.storage.paths import OBJECT_STORES
 
 _FLAGS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 _LAST_PORT = 65535
+_PREFIX = re.compile(r"[A-Za-z0-9._-]{0,200}")
+"""Kafka takes names of at most 249 characters, and 49 are enough for ours."""
 _LEAST_CHECKPOINT_SECONDS = 5  # Spark takes no shorter interval
 OFF = "off"
 _NOT_IN_PATHS = ("Cc", "Cs")
@@ -90,6 +93,12 @@ def _text(text: str) -> str:
     return text
 
 
+def _topic_prefix(text: str) -> str:
+    if not _PREFIX.fullmatch(text):
+        raise ValueError(text)
+    return text
+
+
 def _path(text: str) -> Path:
     if any(unicodedata.category(character) in _NOT_IN_PATHS for character in text):
         raise ValueError(text)
@@ -157,6 +166,7 @@ REGISTRY_ADDRESS = Kind(refuse_user_info, _AN_ADDRESS)
 FOLDER = Kind(lambda text: str(_path(text)), "a folder")
 FOLDER_OR_OBJECT_STORE = Kind(_folder_or_bucket, f"a folder, as a path or file:///path, or {_AN_OBJECT_STORE}")
 OBJECT_STORE = Kind(_bucket, _AN_OBJECT_STORE)
+TOPIC_PREFIX = Kind(_topic_prefix, "at most 200 letters of ASCII, digits, '.', '_' and '-', such as team1.")
 KAFKA_OPTIONS = Kind(checked_options, "Kafka's names and values, each as name=value, separated by blanks")
 DATABASE = Kind(_database, "postgresql://USER:PASSWORD@HOST:PORT/DATABASE, special characters as %40, or sqlite:////FOLDER/FILE")
 STATIC_TABLES = Kind(

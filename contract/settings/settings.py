@@ -69,6 +69,8 @@ class Settings:
     """A file of Kafka client properties with which all clients authenticate to your own Kafka (docs/security.md)."""
     kafka_options: str = _setting("STREAMGAUGE_KAFKA_OPTIONS", "", kinds.KAFKA_OPTIONS)
     """More options of Spark's Kafka clients, such as `max.poll.records=10000 compression.type=zstd` (docs/inside.md)."""
+    topic_prefix: str = _setting("STREAMGAUGE_TOPIC_PREFIX", "", kinds.TOPIC_PREFIX)
+    """What the names of all topics and schema subjects of Streamgauge begin with, such as `team1.` (docs/security.md#minimum-acls)."""
     replication_factor: int | None = _setting("STREAMGAUGE_REPLICATION_FACTOR", None, kinds.COUNT)
     """The number of replicas of each partition of the topics that `streamgauge up` creates; unset: the broker's default."""
     min_insync_replicas: int | None = _setting("STREAMGAUGE_MIN_INSYNC_REPLICAS", None, kinds.COUNT)

@@ -246,7 +246,7 @@ def _show_bytes(column: DeltaGenerator, snapshot: Snapshot, period: Period, name
 
 
 def _show_windows(column: DeltaGenerator, edits: pd.DataFrame) -> None:
-    with page_head.panel(column, "Windows", "As in topic wikimedia.processed. The newest still grow.", origin=IN_WINDOWS):
+    with page_head.panel(column, "Windows", f"As in topic {TOPIC.name}. The newest still grow.", origin=IN_WINDOWS):
         st.dataframe(
             edits.sort_values("start", ascending=False)[["start", "end", "bots", "humans"]],
             hide_index=True,

@@ -9,9 +9,9 @@ from contract.kafka.cluster import KafkaCluster
 from contract.kafka.follower import Follower
 from contract.kafka.recent_records import DecodeMessage, Recent, RecentReader
 from contract.registry.server import RegistryServer
-from contract.registry.values import value_decoder
 from contract.rows import Decode, Row, decoder
 from contract.settings import Settings
+from contract.topic_values import value_decoder
 from contract.topics import Topic
 
 

@@ -40,9 +40,10 @@ class OtherSource(StreamgaugeError):  # noqa: N818
     """A checkpoint is of another source than the query's."""
 
     def __init__(self, query: str, had: Iterable[str], has: Iterable[str]) -> None:
+        of_files = any(source.startswith(SCHEME) for source in (*had, *has))
         super().__init__(
             f"query {query} has read {_shown(had)} and is now to read {_shown(has)}; a checkpoint is of one source: set "
-            f"STREAMGAUGE_NEST_SOURCE as it was, or recount from the start (`streamgauge reset {query}`)"
+            f"{'STREAMGAUGE_NEST_SOURCE' if of_files else 'STREAMGAUGE_TOPIC_PREFIX'} as it was, or recount from the start (`streamgauge reset {query}`)"
         )
 
 
@@ -89,7 +90,7 @@ def check_source(place: CheckpointPlace, ids: Mapping[str, str], settings: Setti
     """
     query, noted = place.name.query, text_of(place.beside(".topics"))
     old = orjson.loads(noted) if noted and Checkpoint(place.folder).planned else {}
-    if others := [name for name in old if name not in ids and any(source.startswith(SCHEME) for source in (name, *ids))]:
+    if others := [name for name in old if name not in ids]:
         raise OtherSource(query, others, ids)
     recreated = sorted(name for name, topic_id in ids.items() if old.get(name, topic_id) != topic_id)
     if recreated and settings.fail_on_data_loss:

@@ -89,7 +89,7 @@ def in_database(writer: Query) -> Query:
         name,
         source=KafkaTopic(sink.topic.name, is_table=True),
         decode=partial(table_changes, writer=writer, topic=sink),
-        sink=DatabaseTable(name, name_in_sql([sink.topic.name]), key),
+        sink=DatabaseTable(name, name_in_sql([sink.topic.plain_name]), key),
         mode="append",
         subject=sink.subject if isinstance(sink, CompactedAvroTopic) else None,
         on_request=writer.on_request,

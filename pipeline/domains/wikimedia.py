@@ -23,8 +23,7 @@ from pipeline.sinks.topics import CompactedAvroTopic, CompactedTopic
 from pipeline.sources.kafka import NO_CLOCK, ORIGIN, KafkaTopic, latest_event
 from pipeline.sources.watermarks import Watermark
 
-CHANGES = Subject("wikimedia-value", file="schemas/wikimedia-value.avsc")
-PROCESSED = Subject("wikimedia.processed-value", file="schemas/wikimedia.processed-value.avsc")
+CHANGES, PROCESSED = Subject(WIKIMEDIA), Subject(WIKIMEDIA_PROCESSED)
 BOT, HUMAN = "Bot", "Human"
 SESSION_GAP = "5 minutes"
 

@@ -19,6 +19,7 @@ from pyspark.sql.avro.functions import from_avro, to_avro
 
 from contract.registry.nesting import most_bytes
 from contract.storage.data_files import data_file
+from contract.topics import Topic
 from pipeline.formats.avro_schemas import reader_schema, with_marker
 
 PREFIX_BYTES = 5
@@ -31,15 +32,18 @@ _UNKNOWN = "a schema id that was not known when the query started: "
 
 @dataclass(frozen=True)
 class Subject:
-    """A subject of the schema registry, and the file in `data/` with this project's schema for it."""
+    """The subject of a topic's values in the schema registry."""
 
-    name: str
-    file: str
+    topic: Topic
+
+    @property
+    def name(self) -> str:
+        return f"{self.topic.name}-value"
 
     @property
     def schema(self) -> str:
         """The project's schema, in JSON."""
-        return data_file(self.file).read_text()
+        return data_file(f"schemas/{self.topic.plain_name}-value.avsc").read_text()
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ import time
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
+from contract.create_topics import longest_kept_ms
 from contract.errors import StreamgaugeError
-from contract.kafka.create_topics import longest_kept_ms
 from contract.lake_environment import HAS_DELTA
 from contract.settings import Settings
 from contract.text import size_text

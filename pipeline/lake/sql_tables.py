@@ -59,8 +59,8 @@ def sql_tables(settings: Settings) -> list[Table]:
         for table in of_lake
         if table.path in archives
     ]
-    topics = {query.sink.topic.name: (query, query.sink) for query in queries(settings) if isinstance(query.sink, CompactedTopic)}
-    live = [LiveTable(name_in_sql(["live", topic]), topic, "topic", *written, settings) for topic, written in topics.items()]
+    written = {query.sink.topic: (query, query.sink) for query in queries(settings) if isinstance(query.sink, CompactedTopic)}
+    live = [LiveTable(name_in_sql(["live", topic.plain_name]), topic.name, "topic", *of, settings) for topic, of in written.items()]
     live.sort(key=attrgetter("name"))
     folders = {table.name.casefold(): table.path for table in of_lake}
     for table in (*distinct, *live):

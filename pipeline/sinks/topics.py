@@ -15,8 +15,8 @@ from pyspark.sql import functions as F  # noqa: N812 - as PySpark's own document
 from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+from contract.create_topics import most_batch_bytes
 from contract.errors import StreamgaugeError
-from contract.kafka.create_topics import most_batch_bytes
 from contract.kafka.errors import BatchesRefused
 from contract.kafka.result_table import read_keys
 from contract.kafka.topic_ends import first_and_end_offsets
@@ -232,7 +232,7 @@ def _canonical(name: str) -> Column:
 
 
 def _with_ending(topic: Topic, ending: str) -> Topic:
-    return replace(topic, name=f"{topic.name}{ending}")
+    return replace(topic, plain_name=f"{topic.plain_name}{ending}")
 
 
 def _record(topic: Topic, key: Column, value: Column) -> Column:

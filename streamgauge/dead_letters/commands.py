@@ -82,7 +82,8 @@ def replay(
 
 
 def _choice(reason: str, topic: str | None, since: str) -> "Choice":
+    from contract.domains import name_in_kafka
     from streamgauge.dead_letters.letters import Choice
     from streamgauge.records.start import Start
 
-    return Choice(reason, topic, Start.of(since, option="--since"))
+    return Choice(reason, None if topic is None else name_in_kafka(topic), Start.of(since, option="--since"))

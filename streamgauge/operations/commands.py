@@ -163,10 +163,11 @@ def clean(
 
 
 def _clean_topics(names: list[str], settings: Settings, *, yes: bool) -> None:
+    from contract.domains import name_in_kafka
     from contract.storage.removal import confirm
     from streamgauge.operations.topic_deletion import delete_topics, own_topics
 
-    existing = own_topics(settings)
+    existing, names = own_topics(settings), [*map(name_in_kafka, names)]
     check_names("topic", names, existing)
     for line in _described({name: existing[name] for name in names}, settings):
         out.print(line)

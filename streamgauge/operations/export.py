@@ -12,20 +12,20 @@ from dataclasses import dataclass
 import pyarrow as pa
 from pyarrow import parquet
 
-from contract.domains import TOPICS
+from contract.domains import TOPICS, plain_name
 from contract.errors import check_names
 from contract.kafka.result_table import read_to_end
-from contract.registry.values import value_decoder
 from contract.rows import Fields, Row, decoder
 from contract.settings import Settings
 from contract.storage.paths import StoragePath, asking, bytes_of, folders_in, write_whole
 from contract.storage.removal import remove
+from contract.topic_values import value_decoder
 from contract.topics import Topic
 from streamgauge.columns import schema_of
 
 FOLDER, FILE = "results", "rows.parquet"
-TABLES: Mapping[str, Topic] = {topic.name: topic for topic in TOPICS if topic.is_result and topic.row.names()}
-"""The topics that are written."""
+TABLES: Mapping[str, Topic] = {topic.plain_name: topic for topic in TOPICS if topic.is_result and topic.row.names()}
+"""The topics that are written, by their plain names."""
 
 
 @dataclass(frozen=True)
@@ -44,10 +44,10 @@ def export(settings: Settings, names: Sequence[str], warn: Callable[[str], None]
     check: only finds them. warn: gets a line on rows that cannot be read, which are left out. Raises StreamgaugeError for an unknown name,
     and when Kafka, the schema registry or the object store cannot be reached, or a topic is missing.
     """
-    check_names("result topic", names, TABLES)
+    check_names("result topic", names := [*map(plain_name, names)], TABLES)
     for name in names or TABLES:
         topic, folder = TABLES[name], settings.lake / FOLDER / name
-        table = read_to_end(settings.kafka, name, decoder(topic.row, value_decoder(topic, settings.registry)), warn)
+        table = read_to_end(settings.kafka, topic.name, decoder(topic.row, value_decoder(topic, settings.registry)), warn)
         wanted = {folder / day / FILE if day else folder / FILE: rows for day, rows in _by_day(topic, table.rows()).items()}
         with asking(folder):
             old = [path for day in folders_in(folder) if (path := folder / day / FILE) not in wanted and path.exists()]

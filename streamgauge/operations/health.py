@@ -72,7 +72,9 @@ def problem(arguments: list[str], settings: Settings) -> str | None:
         case ["queries"]:
             return queries_problem(settings)
         case ["topic", topic]:
-            return topic_problem(settings, topic, time.time())
+            from contract.domains import name_in_kafka
+
+            return topic_problem(settings, name_in_kafka(topic), time.time())
         case [url] if url.startswith("http://"):
             return web_problem(url)
     msg = f"no check {' '.join(arguments)}; expected queries, topic NAME or http://..."

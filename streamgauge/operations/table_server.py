@@ -18,10 +18,10 @@ from contract.errors import StreamgaugeError, check_names
 from contract.kafka.follower import Follower, Snapshot, per_snapshot
 from contract.kafka.result_table import left_out
 from contract.process.waiting import waiting
-from contract.registry.values import value_decoder
 from contract.rows import Fields, Row, decoder
 from contract.settings import Settings
 from contract.terminal import warn
+from contract.topic_values import value_decoder
 from contract.topics import Topic
 from streamgauge.columns import schema_of
 from streamgauge.operations.export import TABLES
@@ -75,7 +75,7 @@ def table_app(settings: Settings, host: str) -> Iterator[Starlette]:
         wanted = _wanted(topic.row, request.query_params)
         snapshot = tables.snapshot(topic)
         found = _only(_as_arrow(snapshot, topic.row), wanted)
-        about = {"table": topic.name, "left_out": len(snapshot.unreadable), "warning": left_out(topic.name, snapshot.unreadable)}
+        about = {"table": topic.plain_name, "left_out": len(snapshot.unreadable), "warning": left_out(topic.name, snapshot.unreadable)}
         return _in_arrow(found, about) if path.endswith(ARROW) else _in_json({**about, "rows": found.to_pylist()})
 
     routes = [Route("/tables", lambda _: _in_json(_list())), Route("/tables/{name}", table)]

@@ -1,12 +1,11 @@
 """Deletes this project's topics from a Kafka of the user's own, and no other topic."""
 
-import re
 from collections.abc import Collection
 from itertools import chain
 
 from confluent_kafka import KafkaError, KafkaException
 
-from contract.domains import TOPICS
+from contract.domains import is_plain_name
 from contract.errors import StreamgaugeError
 from contract.kafka.cluster import KafkaCluster
 from contract.kafka.errors import forbidden, is_forbidden, reason
@@ -14,7 +13,7 @@ from contract.kafka.topic_ends import TopicEnds, partitions_by_topic
 from contract.query_status import read_statuses
 from contract.settings import Settings
 from contract.terminal import warn
-from contract.topics import QUERY_STATES
+from contract.topics import QUERY_STATES, topic_prefix
 
 ANSWER_SECONDS = 30
 
@@ -25,9 +24,8 @@ def own_topics(settings: Settings) -> dict[str, int]:
     Raises StreamgaugeError when Kafka cannot be reached or denies access, and when a query is running, here or on another machine.
     """
     existing = partitions_by_topic(settings.kafka)
-    # A version that runs beside another has topics of its own, as nest-camera-stats.v2.
-    own = {topic.name for topic in TOPICS}
-    found = {name: [f"{name}-{number}" for number in existing[name]] for name in existing if re.sub(r"\.v\d+$", "", name) in own}
+    own = [name for name in existing if name.startswith(topic_prefix()) and is_plain_name(name.removeprefix(topic_prefix()))]
+    found = {name: [f"{name}-{number}" for number in existing[name]] for name in own}
     for status in read_statuses(settings, warn) if QUERY_STATES.name in found else []:
         if status.has_process:
             msg = f"query {status.query} is {status.state} (its Spark driver is pid {status.pid} on {status.host}); stop that `streamgauge run` first"

@@ -4,7 +4,7 @@ import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from contract.kafka.create_topics import create_topics
+from contract.create_topics import create_topics
 from contract.kafka.errors import KafkaUnavailable, raise_if_access_denied
 from contract.process.ports import free_ports
 from contract.process.waiting import Say, waiting

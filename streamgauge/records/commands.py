@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from contract.domains import name_in_kafka
 from contract.errors import StreamgaugeError
 from contract.output_format import FormatOption
 from contract.settings import Settings
@@ -53,7 +54,7 @@ def records(
     if start == "end" and not follow:
         msg = "--from end begins after the last record; add --follow, or use --from -10 for the last 10 records of each partition"
         raise StreamgaugeError(msg)
-    settings = Settings.from_environment()
+    settings, topic = Settings.from_environment(), name_in_kafka(topic)
     decoder = Decoder(settings.registry)
     with TopicRecords(settings.kafka, topic, Start.of(start), partition or []).opened() as reader:
         found = islice(_chosen(reader, decoder, key, follow=follow), limit)

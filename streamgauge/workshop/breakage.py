@@ -12,14 +12,14 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from contract.checkpoints.names import checkpoints, drivers
-from contract.domains import TOPICS
+from contract.create_topics import create_topics
 from contract.errors import StreamgaugeError
-from contract.kafka.create_topics import create_topics
 from contract.kafka.errors import reason
 from contract.kafka.result_table import read_to_end
 from contract.kafka.writing import Sent, write_records, write_rows
 from contract.settings import Settings
 from contract.storage.removal import remove
+from contract.topics import Topic
 from streamgauge.operations.topic_deletion import ANSWER_SECONDS, delete_topics
 from streamgauge.platform.server import EmbeddedServer
 
@@ -72,40 +72,40 @@ class Freeze(Action):
 class Send(Action):
     """Sends records to a source topic. What is sent stays."""
 
-    topic: str
+    topic: Topic
     records: Callable[[Settings], Iterable[Sent]]
 
     def play(self, settings: Settings) -> None:
-        write_records(settings.kafka, self.topic, self.records(settings))
+        write_records(settings.kafka, self.topic.name, self.records(settings))
 
 
 @dataclass(frozen=True)
 class Rewrite(Action):
     """Writes to a result topic, as another program. change: from the rows that are there, the values to write by key; None deletes the row."""
 
-    topic: str
+    topic: Topic
     change: Callable[[Raw], Mapping[bytes, bytes | None]]
 
     def play(self, settings: Settings) -> list[list[str | None]]:
         rows = raw_rows(settings, self.topic)
         if not rows:
-            msg = f"topic {self.topic} has no rows yet; break the system when the Nest page shows some"
+            msg = f"topic {self.topic.name} has no rows yet; break the system when the Nest page shows some"
             raise StreamgaugeError(msg)
         changed = self.change(rows)
-        write_rows(settings.kafka, self.topic, changed)
+        write_rows(settings.kafka, self.topic.name, changed)
         return [[_text(key), _text(rows.get(key)), _text(value)] for key, value in changed.items()]
 
     def undo(self, settings: Settings, before: list[list[str | None]]) -> None:
         rows = raw_rows(settings, self.topic)
         values = (map(_bytes, one) for one in before)
-        write_rows(settings.kafka, self.topic, {key or b"": old for key, old, new in values if rows.get(key or b"") == new})
+        write_rows(settings.kafka, self.topic.name, {key or b"": old for key, old, new in values if rows.get(key or b"") == new})
 
 
 @dataclass(frozen=True)
 class SetTopic(Action):
     """Changes a setting of a topic in Kafka."""
 
-    topic: str
+    topic: Topic
     setting: str
     value: str
 
@@ -113,22 +113,22 @@ class SetTopic(Action):
         self._set(settings, self.value)
 
     def undo(self, settings: Settings, before: None) -> None:  # noqa: ARG002 - what it was is declared
-        self._set(settings, next(topic.config.get(self.setting) for topic in TOPICS if topic.name == self.topic))
+        self._set(settings, self.topic.config.get(self.setting))
 
     def left(self, settings: Settings) -> str | None:
-        resource = ConfigResource(ResourceType.TOPIC, self.topic)
+        resource = ConfigResource(ResourceType.TOPIC, self.topic.name)
         admin = settings.kafka.admin()
         try:
             found = admin.describe_configs([resource])[resource].result(ANSWER_SECONDS)[self.setting].value
         except (KafkaException, TimeoutError) as error:
             raise self._refused(settings, error) from error
-        return f"topic {self.topic} has {self.setting}={found}" if found == self.value else None
+        return f"topic {self.topic.name} has {self.setting}={found}" if found == self.value else None
 
     def _set(self, settings: Settings, value: str | None) -> None:
         """value: None for Kafka's own."""
         how = AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET
         change = ConfigEntry(self.setting, value, incremental_operation=how)
-        resource = ConfigResource(ResourceType.TOPIC, self.topic, incremental_configs=[change])
+        resource = ConfigResource(ResourceType.TOPIC, self.topic.name, incremental_configs=[change])
         admin = settings.kafka.admin()
         try:
             admin.incremental_alter_configs([resource])[resource].result(ANSWER_SECONDS)
@@ -136,14 +136,14 @@ class SetTopic(Action):
             raise self._refused(settings, error) from error
 
     def _refused(self, settings: Settings, error: KafkaException | TimeoutError) -> StreamgaugeError:
-        return StreamgaugeError(f"Kafka at {settings.kafka}: {self.setting} of topic {self.topic}: {reason(error, ANSWER_SECONDS)}")
+        return StreamgaugeError(f"Kafka at {settings.kafka}: {self.setting} of topic {self.topic.name}: {reason(error, ANSWER_SECONDS)}")
 
 
 @dataclass(frozen=True)
 class DeleteTopic(Action):
     """Deletes a result topic with its rows."""
 
-    topic: str
+    topic: Topic
 
     def play(self, settings: Settings) -> list[list[str | None]]:
         own = pipelines(settings)
@@ -151,17 +151,17 @@ class DeleteTopic(Action):
             for process in own:
                 process.suspend()  # so that no row is written after they are read
             rows = raw_rows(settings, self.topic)
-            delete_topics(settings.kafka, [self.topic])
+            delete_topics(settings.kafka, [self.topic.name])
         finally:
             for process in own:
                 process.resume()
         return [[_text(key), _text(value)] for key, value in rows.items()]
 
     def undo(self, settings: Settings, before: list[list[str | None]]) -> None:
-        create_topics(settings.kafka, [topic for topic in TOPICS if topic.name == self.topic])
+        create_topics(settings.kafka, [self.topic])
         newer = raw_rows(settings, self.topic)
         rows = (map(_bytes, one) for one in before)
-        write_rows(settings.kafka, self.topic, {key or b"": value for key, value in rows if key not in newer})
+        write_rows(settings.kafka, self.topic.name, {key or b"": value for key, value in rows if key not in newer})
         restart_pipeline(settings)
 
 
@@ -245,9 +245,9 @@ def _is_command(process: psutil.Process, command: str, settings: Settings) -> bo
     return home.resolve() == settings.home.resolve()
 
 
-def raw_rows(settings: Settings, topic: str) -> Raw:
+def raw_rows(settings: Settings, topic: Topic) -> Raw:
     """The rows of a result topic as they are in it. Raises StreamgaugeError when Kafka does not answer, or does not have the topic."""
-    table = read_to_end(settings.kafka, topic, lambda value: {"raw value": value})
+    table = read_to_end(settings.kafka, topic.name, lambda value: {"raw value": value})
     return dict(zip(table.keys(), (row["raw value"] for row in table.rows()), strict=True))
 
 

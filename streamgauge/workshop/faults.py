@@ -36,7 +36,7 @@ from streamgauge.workshop.breakage import (
 _RUBBISH = (b'{"devices": {"cameras": {"cam', b"\x00\x01\x02", b'{"thermostats": {}}')
 _RECORDS, _BURST = 600, 50_000
 _UNKNOWN_SCHEMA = b"\x00\x7f\xff\xff\xf0no value of ours"
-STATS, STATUS, ARCHIVE = NEST_CAMERA_STATS.name, NEST_CAMERA_STATUS.name, "nest-archive"
+STATS, STATUS, ARCHIVE = "nest-camera-stats", "nest-camera-status", "nest-archive"
 
 
 @dataclass(frozen=True)
@@ -82,9 +82,9 @@ def _of_another_type(_: Settings) -> Iterator[Sent]:
 
 
 def _of_a_month_ago(settings: Settings) -> Iterator[Sent]:
-    newest = max((moment(orjson.loads(key)["window"]["start"]) for key in raw_rows(settings, STATS)), default=None)
+    newest = max((moment(orjson.loads(key)["window"]["start"]) for key in raw_rows(settings, NEST_CAMERA_STATS)), default=None)
     if newest is None:
-        msg = f"topic {STATS} has no rows yet; break the system when the Nest page shows some"
+        msg = f"topic {NEST_CAMERA_STATS.name} has no rows yet; break the system when the Nest page shows some"
         raise StreamgaugeError(msg)
     clock = (clock_header(round(newest.timestamp() * 1000)),)  # so that they are not from the future where a simulation is ahead
     for number in range(_RECORDS):
@@ -126,7 +126,7 @@ def _in_another_format(rows: Raw) -> Mapping[bytes, bytes]:
 
 
 _RECOUNT = "Stop the demo, `streamgauge up`, `streamgauge reset nest-camera-stats`, `streamgauge down`, and start the demo: the query recounts from the source."
-_WRONG = f"rows of topic {STATS} are wrong"
+_WRONG = f"rows of topic {NEST_CAMERA_STATS.name} are wrong"
 FAULTS: dict[str, Fault] = {
     "frozen-producer": Fault(
         Freeze("`streamgauge produce nest`", commands("produce nest")),
@@ -147,32 +147,32 @@ FAULTS: dict[str, Fault] = {
         "`kill -CONT` the process, or `kill -9` it: the demo restarts it. Producers and queries go on where they were, and nothing is lost.",
     ),
     "foreign-records": Fault(
-        Send(NEST_LOGS.name, _rubbish),
+        Send(NEST_LOGS, _rubbish),
         "Another program has sent 600 records to nest-logs that are not documents.",
         "Dead letters rise on the Overview and Health pages. `streamgauge dead-letters` shows records that are not JSON or have no devices.",
         "Nothing: the pipeline went on, no count is wrong, and every record is kept. Find the sender, and give it no WRITE on the topic.",
     ),
     "wrong-clock": Fault(
-        Send(NEST_LOGS.name, _from_the_future),
+        Send(NEST_LOGS, _from_the_future),
         "The clock of a camera is a day ahead: it has reported 600 people who come tomorrow.",
         "Dead letters rise, and their reason is that start_time is in the future. The watermark has not moved: such an event would make all others too late.",
         "Nothing here: no count is wrong. Set the camera's clock, and `streamgauge dead-letters` has what it sent.",
     ),
     "changed-type": Fault(
-        Send(NEST_LOGS.name, _of_another_type),
+        Send(NEST_LOGS, _of_another_type),
         'A camera with new software sends has_person as the text "yes", where true was agreed.',
         "Dead letters rise, and their reason is a field of another type; the rest of the document was used. The people that this camera sees count nowhere.",
         "Nothing here. Ask for the old type, or change the query to read both, under a new version (docs/upgrades.md).",
     ),
     "deleted-rows": Fault(
-        Rewrite(STATS, _a_third_deleted),
+        Rewrite(NEST_CAMERA_STATS, _a_third_deleted),
         "A third of the rows in topic nest-camera-stats were deleted by tombstones.",
         "Bars are missing on the Nest page; all queries are running. `streamgauge verify nest-camera-stats` names the missing rows.",
         _RECOUNT,
         alert=_WRONG,
     ),
     "changed-rows": Fault(
-        Rewrite(STATS, _ten_times),
+        Rewrite(NEST_CAMERA_STATS, _ten_times),
         "Another program wrote to topic nest-camera-stats: some counts are ten times too high.",
         "A few bars on the Nest page stand out; all queries are running. `streamgauge verify nest-camera-stats` names the wrong rows with both numbers.",
         f"{_RECOUNT} Then find out who may write to the topic (docs/security.md).",
@@ -186,7 +186,7 @@ FAULTS: dict[str, Fault] = {
         alert="given up",
     ),
     "deleted-topic": Fault(
-        DeleteTopic(STATUS),
+        DeleteTopic(NEST_CAMERA_STATUS),
         "Topic nest-camera-status was deleted.",
         "For a minute only the lag of nest-camera-status grows: its Kafka client waits for the topic. Then the query fails four times in a row and is given up. `streamgauge status`, the alerts and `streamgauge doctor` name the topic.",
         "`streamgauge up` creates it. `streamgauge reset nest-camera-status`, while the demo is stopped, brings all rows back; starting the demo again also starts a query that was given up.",
@@ -205,51 +205,51 @@ FAULTS: dict[str, Fault] = {
         "`kill -CONT` the process, or `kill -9` it: the demo restarts it. It continues where it stopped.",
     ),
     "late-records": Fault(
-        Send(NEST_LOGS.name, _of_a_month_ago),
+        Send(NEST_LOGS, _of_a_month_ago),
         "A camera that was offline for a month has sent 600 sightings from that month.",
         "`streamgauge status` shows 600 more late rows of nest-camera-stats. No bar appears for those hours: the watermark has passed them. There are no dead letters.",
         "Nothing: no count is wrong by the rule that the watermark states, and `streamgauge verify` says how many were late. With a longer STREAMGAUGE_WATERMARK they would count.",
     ),
     "repeated-records": Fault(
-        Send(NEST_LOGS.name, _again),
+        Send(NEST_LOGS, _again),
         "A producer has sent its last 600 records again, as after a timeout without idempotence.",
         "Topic nest-logs and its archive grow, and the count of people does not: a sighting counts once, by device_id and start_time.",
         "Nothing: no count is wrong. Find the producer, and set enable.idempotence.",
     ),
     "burst": Fault(
-        Send(NEST_LOGS.name, _burst),
+        Send(NEST_LOGS, _burst),
         f"One home has sent {_BURST:,} documents at once, all with one key, and so into one partition.",
         "The lag of the Nest queries jumps, and `streamgauge status` names the one partition that has it. It falls within a minute or two. No bar grows: the documents have no camera.",
         "Nothing: the queries catch up, and no count is wrong. If bursts last longer, only other keys spread them over the partitions.",
     ),
     "unknown-schema": Fault(
-        Send(WIKIMEDIA.name, _of_an_unknown_schema),
+        Send(WIKIMEDIA, _of_an_unknown_schema),
         f"A producer with another schema registry has sent {_RECORDS} records to topic wikimedia: our registry has no schema of their id.",
         "The Wikimedia queries restart once, to ask the registry for the schema. Then dead letters rise, with that id as their reason.",
         "Nothing: the pipeline went on, no count is wrong, and every record is kept. Register the schema, or correct the producer's registry; `streamgauge dead-letters replay` sends the records again.",
     ),
     "extra-rows": Fault(
-        Rewrite(STATS, _of_nowhere),
+        Rewrite(NEST_CAMERA_STATS, _of_nowhere),
         "Another program has written rows to topic nest-camera-stats for a zip code that has no camera.",
         "The Nest page shows zip code 00000; all queries are running. `streamgauge verify nest-camera-stats` names the extra rows.",
         f"{_RECOUNT} Or delete these rows by records with null values.",
         alert=_WRONG,
     ),
     "unreadable-rows": Fault(
-        Rewrite(STATS, _in_another_format),
+        Rewrite(NEST_CAMERA_STATS, _in_another_format),
         "Another program has written to topic nest-camera-stats in a format of its own: some rows are no longer JSON.",
         "The Nest page leaves these rows out and says so; all queries are running. `streamgauge verify nest-camera-stats` names them, and what was found.",
         _RECOUNT,
         alert=_WRONG,
     ),
     "refused-records": Fault(
-        SetTopic(NEST_LOGS.name, "max.message.bytes", "100"),
+        SetTopic(NEST_LOGS, "max.message.bytes", "100"),
         "Topic nest-logs takes no record of more than 100 bytes (max.message.bytes): no document fits.",
         "The Nest page goes stale, and the queries are idle without lag. The demo says again and again that produce-nest has ended, and why. `streamgauge doctor` names the topic's setting.",
         "Set max.message.bytes of the topic to what doctor expects. The demo starts the producer again, after half a minute at most, and it continues where it stopped.",
     ),
     "refused-rows": Fault(
-        SetTopic(STATS, "max.message.bytes", "100"),
+        SetTopic(NEST_CAMERA_STATS, "max.message.bytes", "100"),
         "Topic nest-camera-stats takes no record of more than 100 bytes (max.message.bytes): no row fits.",
         "Kafka's client splits what the topic refuses, again and again. Most often its thread, by which all queries write, dies of that (in spark.log, a StackOverflowError of kafka-producer-network-thread): the pipeline ends, says so, and is started again by the demo. At the latest after two minutes, nest-camera-stats restarts, with the topic's setting as its error and an alert, and the other queries go on.",
         "Delete the topic's setting max.message.bytes. nest-camera-stats continues automatically from its checkpoint; nothing is lost.",

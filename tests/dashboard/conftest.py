@@ -17,10 +17,10 @@ from query_topics import QueryTopics
 from running import PATIENCE_MS, RETRY_SECONDS, environment
 from topic_reset import empty_topics
 
+from contract.create_topics import create_topics
 from contract.domains.nest import NEST_CAMERA_ALERTS, NEST_CAMERA_STATS, NEST_CAMERA_STATUS
 from contract.domains.taxi import TAXI_BOROUGH_STATS
 from contract.domains.wikimedia import WIKIMEDIA_PROCESSED, WIKIMEDIA_WIKI_STATS
-from contract.kafka.create_topics import create_topics
 from contract.topics import ALERTS, DEAD_LETTERS, QUERY_STATES, STREAMING_METRICS, VERDICTS
 from dashboard import page_head
 from dashboard.domains import nest
@@ -84,7 +84,7 @@ def until():
 def topic(settings, monkeypatch, until):
     """An empty topic of the same kind as nest-camera-stats, which the Nest page reads in its stead."""
     name = f"{NEST_CAMERA_STATS.name}-{uuid.uuid4()}"
-    own = dataclasses.replace(NEST_CAMERA_STATS, name=name)
+    own = dataclasses.replace(NEST_CAMERA_STATS, plain_name=name)
     create_topics(settings.kafka, [own])
     admin = AdminClient({"bootstrap.servers": settings.bootstrap_servers})
     until(lambda: admin.list_topics(timeout=RETRY_SECONDS).topics, lambda topics: name in topics, f"topic {name} was to be there")
@@ -143,7 +143,7 @@ def wikimedia_topics(settings):
 def kafka(settings, monkeypatch):
     """Empty topics about queries, which the Health page reads in the stead of its own."""
     topics = {"states": QUERY_STATES, "metrics": STREAMING_METRICS, "alerts": ALERTS, "letters": DEAD_LETTERS, "verdicts": VERDICTS}
-    own = {kind: dataclasses.replace(topic, name=f"{topic.name}-{uuid.uuid4()}") for kind, topic in topics.items()}
+    own = {kind: dataclasses.replace(topic, plain_name=f"{topic.name}-{uuid.uuid4()}") for kind, topic in topics.items()}
     names = {kind: topic.name for kind, topic in own.items()}
     create_topics(settings.kafka, list(own.values()))
     monkeypatch.setattr(health, "TOPIC", own["states"])

@@ -12,7 +12,7 @@ from running import RETRY_SECONDS
 from streamlit.testing.v1 import AppTest
 from topic_reset import empty_topics
 
-from contract.registry import values
+from contract import topic_values as values
 from contract.topics import BatchEvent
 
 BATCH = next(name for name, row in DECLARED.items() if row is BatchEvent)

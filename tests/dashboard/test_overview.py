@@ -18,7 +18,7 @@ def kafka(kafka, monkeypatch):
     for name, kind in (("METRICS_TOPIC", "metrics"), ("LETTERS_TOPIC", "letters")):
         monkeypatch.setattr(overview, name, kafka.names[kind])
     for name, topic, kind in (("TOPIC", QUERY_STATES, "states"), ("VERDICTS_TOPIC", overview.VERDICTS_TOPIC, "verdicts")):
-        monkeypatch.setattr(overview, name, replace(topic, name=kafka.names[kind]))
+        monkeypatch.setattr(overview, name, replace(topic, plain_name=kafka.names[kind]))
     return kafka
 
 

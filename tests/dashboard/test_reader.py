@@ -9,10 +9,10 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 from messages import refused
 from running import RETRY_SECONDS, start_server
 
+from contract.create_topics import create_topics
 from contract.domains.nest import NEST_CAMERA_STATS
 from contract.errors import StreamgaugeError
 from contract.kafka.cluster import KafkaCluster
-from contract.kafka.create_topics import create_topics
 from contract.kafka.follower import Follower, Snapshot, per_snapshot
 from contract.kafka.result_table import TableReader, read_to_end
 from streamgauge.platform.kafka import EmbeddedKafka
@@ -105,7 +105,7 @@ def test_a_topic_that_was_deleted_and_created_anew_is_read_anew(topic, follower,
     failed = until(lambda: follower.snapshot, lambda seen: seen.error is not None, "the loss of the topic was to be noticed")
     assert counts(failed.rows) == {"94107": 1}
 
-    create_topics(topic.kafka, [dataclasses.replace(NEST_CAMERA_STATS, name=topic.name)])
+    create_topics(topic.kafka, [dataclasses.replace(NEST_CAMERA_STATS, plain_name=topic.name)])
     topic.count("94110", 5)
     until(
         lambda: (follower.snapshot.error, counts(follower.snapshot.rows)),
@@ -122,7 +122,7 @@ def test_a_topic_that_was_created_anew_and_has_more_records_than_before_is_notic
         admin = AdminClient({"bootstrap.servers": topic.bootstrap_servers})
         admin.delete_topics([topic.name])[topic.name].result()
         until(lambda: admin.list_topics(timeout=RETRY_SECONDS).topics, lambda topics: topic.name not in topics, "the topic was to be gone")
-        create_topics(topic.kafka, [dataclasses.replace(NEST_CAMERA_STATS, name=topic.name)])
+        create_topics(topic.kafka, [dataclasses.replace(NEST_CAMERA_STATS, plain_name=topic.name)])
         for zip_code in ("94110", "94111", "94112"):
             topic.count(zip_code, 5)
         with refused(topic.name, "recreated"):

@@ -14,8 +14,8 @@ from pages import drawn
 from running import RETRY_SECONDS
 from streamlit.testing.v1 import AppTest
 
+from contract.create_topics import create_topics
 from contract.domains.taxi import TAXI_BOROUGH_STATS, TAXI_FLOWS, TAXI_ZONE_SESSIONS_EARLY
-from contract.kafka.create_topics import create_topics
 from contract.kafka.follower import Snapshot
 from contract.settings import Settings
 from dashboard.domains import taxi, taxi_sessions
@@ -36,7 +36,7 @@ def decoded(topic, value):
 @pytest.fixture
 def write(settings, monkeypatch):
     """Writes a row, as the pipeline does, to a topic that the page reads."""
-    stats, flows = (dataclasses.replace(topic, name=f"{topic.name}-{uuid.uuid4()}") for topic in (TAXI_BOROUGH_STATS, TAXI_FLOWS))
+    stats, flows = (dataclasses.replace(topic, plain_name=f"{topic.name}-{uuid.uuid4()}") for topic in (TAXI_BOROUGH_STATS, TAXI_FLOWS))
     create_topics(settings.kafka, [stats, flows])
     monkeypatch.setattr(taxi, "TOPIC", stats)
     monkeypatch.setattr(taxi, "FLOWS", flows)
@@ -70,7 +70,7 @@ def write(settings, monkeypatch):
 def write_session(settings, monkeypatch):
     """Writes a session of a zone, as the pipeline does, to a topic that the page reads; without trips, a tombstone."""
     name = f"{TAXI_ZONE_SESSIONS_EARLY.name}-{uuid.uuid4()}"
-    sessions = dataclasses.replace(TAXI_ZONE_SESSIONS_EARLY, name=name)
+    sessions = dataclasses.replace(TAXI_ZONE_SESSIONS_EARLY, plain_name=name)
     create_topics(settings.kafka, [sessions])
     monkeypatch.setattr(taxi_sessions, "TOPIC", sessions)
     producer = Producer({"bootstrap.servers": settings.bootstrap_servers, "linger.ms": 0})

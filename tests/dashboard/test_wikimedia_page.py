@@ -18,8 +18,8 @@ from query_topics import QueryTopics
 from running import RETRY_SECONDS, free_ports, start_server
 from streamlit.testing.v1 import AppTest
 
+from contract.create_topics import create_topics
 from contract.domains.wikimedia import WIKIMEDIA, WIKIMEDIA_PROCESSED, WIKIMEDIA_WIKI_STATS
-from contract.kafka.create_topics import create_topics
 from contract.storage.data_files import data_file
 from contract.topics import QUERY_STATES
 from dashboard import formats
@@ -36,7 +36,7 @@ class Topics:
     def __init__(self, settings, monkeypatch):
         self.settings = settings
         topics = (WIKIMEDIA, WIKIMEDIA_PROCESSED, WIKIMEDIA_WIKI_STATS, QUERY_STATES)
-        self.own = {topic.name: dataclasses.replace(topic, name=f"{topic.name}-{uuid.uuid4()}") for topic in topics}
+        self.own = {topic.name: dataclasses.replace(topic, plain_name=f"{topic.name}-{uuid.uuid4()}") for topic in topics}
         create_topics(settings.kafka, list(self.own.values()))
         monkeypatch.setattr(wikimedia, "TOPIC", self.own[WIKIMEDIA_PROCESSED.name])
         monkeypatch.setattr(wikimedia, "WIKIS_TOPIC", self.own[WIKIMEDIA_WIKI_STATS.name])

@@ -11,6 +11,7 @@ import pytest
 from plain import read_topic
 from running import environment, eventually, settings_on_free_ports, succeed
 
+from contract.domains.nest import NEST_CAMERA_STATS
 from contract.errors import StreamgaugeError
 from contract.query_status import read_statuses
 from streamgauge.demo.services import STOP_SECONDS
@@ -41,7 +42,7 @@ def demo(tmp_path_factory):
 def is_running(settings):
     try:
         states = {status.query for status in read_statuses(settings, print) if not status.is_trouble}
-        return states >= QUERIES and len(raw_rows(settings, STATS)) > 10
+        return states >= QUERIES and len(raw_rows(settings, NEST_CAMERA_STATS)) > 10
     except StreamgaugeError:
         return False
 

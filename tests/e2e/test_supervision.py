@@ -16,8 +16,8 @@ from confluent_kafka.admin import AdminClient
 from plain import one_camera, read_topic, results, write_topic
 from running import environment, eventually, few_rows, running_queries, start_server, streamgauge, succeed
 
+from contract.create_topics import create_topics
 from contract.errors import StreamgaugeError
-from contract.kafka.create_topics import create_topics
 from streamgauge.platform.kafka import EmbeddedKafka
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -11,7 +11,7 @@ from confluent_kafka import Producer
 from plain import read_topic, write_topic
 from running import streamgauge, verify
 
-from contract.kafka.create_topics import create_topics
+from contract.create_topics import create_topics
 from contract.settings import Settings
 from contract.topics import Topic
 

@@ -5,7 +5,7 @@ from confluent_kafka.admin import NewTopic
 from plain import write_topic
 from running import eventually
 
-from contract.kafka.create_topics import create_topics
+from contract.create_topics import create_topics
 from streamgauge.demo.live import LiveFigures
 
 PROGRESS = {

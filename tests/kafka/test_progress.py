@@ -9,7 +9,7 @@ from plain import folded, read_topic
 from pyspark.sql.streaming.listener import QueryStartedEvent, QueryTerminatedEvent
 from running import eventually, running_broker, settings_on_free_ports, start_server
 
-from contract.kafka.create_topics import create_topics
+from contract.create_topics import create_topics
 from pipeline.monitoring.progress import ProgressToKafka
 
 

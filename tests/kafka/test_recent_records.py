@@ -5,8 +5,8 @@ import uuid
 import pytest
 from plain import write_topic
 
+from contract.create_topics import create_topics
 from contract.errors import StreamgaugeError
-from contract.kafka.create_topics import create_topics
 from contract.kafka.recent_records import last_records
 from contract.topics import Topic
 

@@ -9,9 +9,9 @@ from confluent_kafka import Producer
 from plain import write_topic
 from running import one_line_error, shared_spark, streamgauge, succeed
 
+from contract.create_topics import create_topics
 from contract.errors import StreamgaugeError
 from contract.kafka import result_table
-from contract.kafka.create_topics import create_topics
 from contract.topics import Topic
 from streamgauge.records.reader import TopicRecords
 from streamgauge.records.start import Start

@@ -15,8 +15,8 @@ from plain import folded, read_topic, write_topic
 from running import eventually, kafka_client_threads
 
 from contract.checkpoints.contents import Checkpoint, known_batches
+from contract.create_topics import create_topics
 from contract.errors import StreamgaugeError
-from contract.kafka.create_topics import create_topics
 from contract.process.stop_signals import Stopped, StopRequest, stop_requested
 from contract.query_status import read_statuses
 from contract.topics import Topic
@@ -36,7 +36,7 @@ def platform(settings, tmp_path):
 
 def topic(platform, *, is_created=True):
     """A topic of the test's own."""
-    made = Topic(name=f"runner-{uuid.uuid4()}", partitions=1)
+    made = Topic(f"runner-{uuid.uuid4()}", partitions=1)
     if is_created:
         create_topics(platform.kafka, [made])
     return made

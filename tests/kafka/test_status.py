@@ -14,8 +14,8 @@ from plain import write_topic
 from query_topics import QueryTopics
 from running import environment, eventually, streamgauge, succeed
 
+from contract.create_topics import create_topics
 from contract.errors import Unavailable
-from contract.kafka.create_topics import create_topics
 
 
 def test_before_the_first_query_the_table_says_what_to_do(fresh):

@@ -13,8 +13,9 @@ from plain import START, dropped, folded, one_camera, read_topic, write_counts, 
 from running import environment, eventually, one_line_error, running_queries, streamgauge, succeed, verify
 from topic_reset import empty_topics
 
+from contract.create_topics import create_topics, deviations
 from contract.domains import TOPICS
-from contract.kafka.create_topics import create_topics, deviations
+from contract.domains.nest import NEST_CAMERA_STATS
 from contract.kafka.writing import write_rows
 from streamgauge.workshop import breaking
 from streamgauge.workshop.breakage import raw_rows
@@ -110,11 +111,11 @@ def test_a_seed_draws_the_same_fault():
     [("deleted-rows", "missing", 7), ("changed-rows", "different", 4), ("extra-rows", "extra", 4), ("unreadable-rows", "different", 4)],
 )
 def test_verify_counts_the_wrong_rows_until_they_are_undone(counted, fault, kind, rows):
-    before = raw_rows(counted, "nest-camera-stats")
+    before = raw_rows(counted, NEST_CAMERA_STATS)
     play(counted, fault)
     assert rows_found(counted)[kind] == rows
     undo(counted)
-    assert raw_rows(counted, "nest-camera-stats") == before
+    assert raw_rows(counted, NEST_CAMERA_STATS) == before
     assert rows_found(counted)["equal"] == CAMERAS
 
 

@@ -20,7 +20,7 @@ from confluent_kafka.admin import (
 from rights import Right
 from running import SHORT_LIVED, start_server
 
-from contract.kafka.create_topics import create_topics
+from contract.create_topics import create_topics
 from contract.process.ports import free_ports
 from contract.settings import Settings
 from streamgauge.platform.kafka import EmbeddedKafka

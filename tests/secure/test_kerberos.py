@@ -19,10 +19,10 @@ from messages import absent
 from plain import read_topic
 from running import RETRY_SECONDS, SHORT_LIVED, environment, eventually, few_rows, one_line_error, start_server, streamgauge
 
+from contract.create_topics import create_topics
 from contract.domains.nest import NEST_CAMERA_STATS, NEST_CROWDS, NEST_LOGS
 from contract.errors import StreamgaugeError
 from contract.java.runtime import java_home
-from contract.kafka.create_topics import create_topics
 from contract.process.ports import free_ports
 from contract.settings import Settings
 

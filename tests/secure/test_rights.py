@@ -10,10 +10,10 @@ from plain import read_topic, write_topic
 from rights import Right, documented
 from running import eventually, one_line_error, streamgauge
 
+from contract.create_topics import create_topics
 from contract.domains import NAMES, TOPICS
 from contract.kafka.cluster import GROUP_PREFIX
 from contract.kafka.consumer import is_about_group
-from contract.kafka.create_topics import create_topics
 from contract.kafka.dead_letters import whole_letter
 from contract.kafka.errors import KafkaRefuses
 from contract.kafka.result_table import TableReader, read_to_end

@@ -9,8 +9,8 @@ from plain import folded, write_topic
 from rights import Right
 from running import shared_spark
 
+from contract.create_topics import create_topics
 from contract.errors import StreamgaugeError
-from contract.kafka.create_topics import create_topics
 from contract.process.stop_signals import StopRequest
 from contract.topics import Topic
 from pipeline.query import Query

@@ -289,9 +289,9 @@ def assert_same_archive(query, values, frame, lake):
     (folder / "_spark_metadata").mkdir()
     written = "\n".join(json.dumps({"path": path.as_uri(), "action": "add"}) for path in folder.glob("*.parquet"))
     (folder / "_spark_metadata" / "0").write_text(f"v1\n{written}")
-    committed = prefix(archive.facts.source.name, len(values), archive.files(settings))
+    committed = prefix(archive.facts.source, len(values), archive.files(settings))
     files = Files(archive, committed, recount.database)
-    recount.load(files.facts, [records_of(archive.facts.source.name, *values)])
+    recount.load(files.facts, [records_of(archive.facts.source, *values)])
     counts, wrong = compared_rows(files, committed, recount.database)
     expected = loaded(files.rows, *values).database
     different = [(values[one[2]], files.rows_of(one), rows_of(archive, files.rows.name, one, expected)) for _, one in wrong]

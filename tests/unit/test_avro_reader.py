@@ -15,9 +15,9 @@ from contract.registry.avro_reader import AGAIN_SECONDS, AvroReader
 from contract.registry.client import SchemaRegistry
 from contract.registry.nesting import MOST_LEVELS
 from contract.registry.server import RegistryServer
-from contract.registry.values import value_decoder
 from contract.rows import decoder
 from contract.storage.data_files import data_file
+from contract.topic_values import value_decoder
 
 SCHEMAS = {
     7: '{"type": "record", "name": "order", "fields": [{"name": "text", "type": "string"}]}',

@@ -17,7 +17,7 @@ from contract.checkpoints.contents import Batch
 MOST_BYTES = 100_000
 NEW_YEAR = datetime(2026, 1, 1)  # noqa: DTZ001 - as DuckDB has it, in UTC
 TOPIC = audited_result("nest-camera-stats").topic
-EVENTS = Table("events", TOPIC, Facts("events", TOPIC, ""), "time", ("time",), ("time",), "10 minutes", "")
+EVENTS = Table("events", TOPIC, Facts("events", TOPIC.name, ""), "time", ("time",), ("time",), "10 minutes", "")
 CLOCK = "14:00"
 SETTINGS = {"branches": 2, "delay": 10, "skew": 7 * 24 * 60, "judged": "event", "pauses": False}
 

@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
+from contract.create_topics import Deviation, deviations
 from contract.domains import TOPICS
 from contract.kafka.cluster import KafkaCluster
-from contract.kafka.create_topics import Deviation, deviations
 from contract.kafka.errors import is_forbidden, is_hidden, reason, refusal
 from contract.registry.client import RegistryUnavailable, SchemaRegistry
 from contract.security.client_security import VARIABLE

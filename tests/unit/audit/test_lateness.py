@@ -16,7 +16,7 @@ from contract.errors import StreamgaugeError
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 A, B, C = ("topic", 0), ("topic", 1), ("topic", 2)
 TOPIC = result("nest-camera-stats").topic
-EVENTS = Table("events", TOPIC, Facts("events", TOPIC, ""), "time", ("time",), ("time",), "10 minutes", "")
+EVENTS = Table("events", TOPIC, Facts("events", TOPIC.name, ""), "time", ("time",), ("time",), "10 minutes", "")
 
 
 def ms(minutes):

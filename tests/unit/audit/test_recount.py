@@ -36,7 +36,7 @@ def counted(query, *values, until_ms=LATER_MS, stretches=None, **settings):
     table = result(query, **settings)
     texts = [value if isinstance(value, bytes) else orjson.dumps(value) for value in values]
     recount, number = loaded(table.facts, *texts, clock=NOON + timedelta(hours=1)), len(values)
-    recount.judge(table, [Stretch(table.facts.source.name, 0, *one) for one in stretches or [(0, number, 0, 0)]], 0)
+    recount.judge(table, [Stretch(table.facts.source, 0, *one) for one in stretches or [(0, number, 0, 0)]], 0)
     return [rows[-1] for rows in recount.written(table, until_ms).values()]
 
 

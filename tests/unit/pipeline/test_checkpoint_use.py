@@ -4,6 +4,7 @@ import shutil
 import subprocess
 
 import pytest
+from messages import refused
 
 from contract.errors import StreamgaugeError
 from contract.process.locks import InUse
@@ -29,12 +30,32 @@ def test_a_checkpoint_is_free_when_its_process_has_ended_although_the_spark_driv
         assert not isinstance(found.value, InUse)
 
 
-def test_the_source_that_a_checkpoint_has_already_is_not_written_again_so_that_a_full_disk_does_not_hinder_a_restart(tmp_path):
-    settings = Settings(home=tmp_path)
+@pytest.fixture
+def settings(tmp_path):
+    return Settings(home=tmp_path)
+
+
+@pytest.fixture
+def place(settings):
+    """A checkpoint of a query that has read topic nyc-taxi."""
     place = queries(settings)[0].checkpoint_name.place(settings)
     (place.folder / "offsets").mkdir(parents=True)
     (place.folder / "offsets" / "0").write_text("v1\n{}\n{}")
     check_source(place, {"nyc-taxi": "id"}, settings)
+    return place
+
+
+def test_a_topic_with_another_prefix_is_another_source(place, settings):
+    facts = (
+        "has read topic nyc-taxi and is now to read topic team1.nyc-taxi",
+        "set STREAMGAUGE_TOPIC_PREFIX as it was",
+        "`streamgauge reset ",
+    )
+    with refused(*facts):
+        check_source(place, {"team1.nyc-taxi": "id"}, settings)
+
+
+def test_the_source_that_a_checkpoint_has_already_is_not_written_again_so_that_a_full_disk_does_not_hinder_a_restart(place, settings):
     written = place.beside(".topics").stat().st_ino
     check_source(place, {"nyc-taxi": "id"}, settings)
     assert place.beside(".topics").stat().st_ino == written

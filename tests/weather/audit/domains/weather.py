@@ -33,7 +33,7 @@ STATS = """
 
 def audited(settings: Settings) -> tuple[Table | DeadLetters, ...]:
     """The results of the domain."""
-    facts = partial(Facts, source=READINGS, parameters={"future": settings.future}, steps={"readings": READ})
+    facts = partial(Facts, source=READINGS.name, parameters={"future": settings.future}, steps={"readings": READ})
     return (
         Table(
             "weather-city-stats",

@@ -35,7 +35,7 @@ STATS = """
 
 def audited(settings: Settings) -> tuple[Table | DeadLetters, ...]:
     """The results of the domain."""
-    facts = partial(Facts, source=TRIPS, parameters={"future": settings.future}, steps={"trips": READ})
+    facts = partial(Facts, source=TRIPS.name, parameters={"future": settings.future}, steps={"trips": READ})
     return (
         Table(
             "bike-station-stats",

@@ -1,4 +1,4 @@
-"""Creates the topics of topics.py, and compares existing topics with their definitions."""
+"""Creates the topics of topics.py in Kafka, and compares existing topics with their definitions."""
 
 import time
 from collections.abc import Mapping, Sequence

@@ -1,0 +1,38 @@
+"""The names of topics with STREAMGAUGE_TOPIC_PREFIX, and those of people for them."""
+
+import pytest
+
+from contract.domains import TOPICS, name_in_kafka, plain_name
+from contract.domains.nest import NEST_LOGS
+from contract.topics import topic_prefix
+
+LONGEST_IN_KAFKA, LONGEST_PREFIX = 249, "a" * 200
+
+
+@pytest.fixture
+def prefix(monkeypatch):
+    def chosen(text):
+        monkeypatch.setenv("STREAMGAUGE_TOPIC_PREFIX", text)
+        topic_prefix.cache_clear()
+
+    yield chosen
+    topic_prefix.cache_clear()
+
+
+def test_a_plain_name_and_the_one_in_kafka_are_the_same_topic(prefix):
+    prefix("team1.")
+    assert NEST_LOGS.name == "team1.nest-logs"
+    for name in ("nest-logs", "nest-camera-stats.v2"):
+        assert {name_in_kafka(name), name_in_kafka(f"team1.{name}")} == {f"team1.{name}"}
+        assert {plain_name(name), plain_name(f"team1.{name}")} == {name}
+
+
+@pytest.mark.parametrize("name", ["orders", "team1.orders", "team2.nest-logs", "nest-logs.backup"])
+def test_a_topic_of_others_keeps_its_name(prefix, name):
+    prefix("team1.")
+    assert (name_in_kafka(name), plain_name(name)) == (name, name)
+
+
+def test_every_topic_of_a_version_beside_another_has_a_name_that_kafka_takes_with_the_longest_prefix(prefix):
+    prefix(LONGEST_PREFIX)
+    assert max(len(f"{topic.name}.v1000") for topic in TOPICS) <= LONGEST_IN_KAFKA
