@@ -12,28 +12,31 @@ MAX_SECONDS_BETWEEN = 86_400
 MIN_RATE = 0.001
 """The least value of --rate and --speed-up."""
 
-Rate = Annotated[float, typer.Option(min=MIN_RATE, help="Events a second, simulated or recorded.")]
+Rate = Annotated[float, typer.Option(min=MIN_RATE, help="Events per second, simulated or recorded.")]
 SpeedUp = Annotated[
-    float, typer.Option(min=MIN_RATE, help="Seconds of event time a second of --rate: simulated events are speed-up / rate seconds apart.")
+    float, typer.Option(min=MIN_RATE, help="Seconds of event time per second at --rate: with 60, an hour of events takes a minute.")
 ]
 Unpaced = Annotated[bool, typer.Option("--unpaced", help="Send as fast as possible, with the same event times.")]
 Limit = Annotated[
-    int | None, typer.Option(min=0, help="Events to send, before faults add to them.  [default: endless, or all recorded ones]")
+    int | None,
+    typer.Option(
+        min=0, help="How many events to send; duplicates and corrupt copies add to them.  [default: endless, or all recorded ones]"
+    ),
 ]
-Seed = Annotated[int, typer.Option(min=0, help="The same seed and --start give the same events; also decides on the faults.")]
+Seed = Annotated[int, typer.Option(min=0, help="The same --seed and --start give the same events and faults.")]
 Start = Annotated[datetime | None, typer.Option(help="Event time of the first simulated event, ISO 8601, UTC.  [default: now]")]
-Continue = Annotated[bool, typer.Option("--continue", help="Begin after the newest event in the topic, if there is one.")]
+Continue = Annotated[bool, typer.Option("--continue", help="Start after the newest event in the topic, if there is one.")]
 Late = Annotated[float, typer.Option(min=0, max=1, help="Fraction of the events sent late, but within the watermark.")]
 TooLate = Annotated[
     float,
     typer.Option(
         min=0,
         max=1,
-        help="Fraction of the events sent when they are two watermarks old. In a stream that is too short for this, they are only late.",
+        help="Fraction of the events delayed by two watermarks, so that they come too late. In a shorter stream, they are only late.",
     ),
 ]
-Duplicates = Annotated[float, typer.Option(min=0, max=1, help="Fraction sent twice.")]
-Corrupt = Annotated[float, typer.Option(min=0, max=1, help="Fraction of which a damaged copy is sent as well.")]
+Duplicates = Annotated[float, typer.Option(min=0, max=1, help="Fraction of the events sent twice.")]
+Corrupt = Annotated[float, typer.Option(min=0, max=1, help="Fraction of the events of which a corrupt copy is sent, too.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the summary as one line of JSON on standard output.")]
 
 

@@ -56,13 +56,13 @@ class Tally:
         too_late = self._forgotten_too_late + sum(not is_in_time for is_in_time in self._recent.values())
         return {
             "events": (events, "records sent in total"),
-            "distinct_events": (events - duplicates - corrupt, "without duplicates and damaged records"),
+            "distinct_events": (events - duplicates - corrupt, "without duplicates and corrupt records"),
             self._facts: (facts, self._meaning),
             f"{self._facts}_too_late": (too_late, "of these, only in records sent too late to count"),
             "late": (self.kinds[Kind.LATE], "sent late, within the watermark"),
             "too_late": (self.kinds[Kind.TOO_LATE], "sent after the watermark"),
             "duplicates": (duplicates, "sent a second time"),
-            "corrupt": (corrupt, "damaged copies, each of which becomes a dead letter"),
+            "corrupt": (corrupt, "corrupt copies, each of which becomes a dead letter"),
             "undelivered": (undelivered, "not acknowledged by Kafka"),
             "seconds": (round(seconds, 3), "until the last acknowledgement"),
             "events_per_second": (round(events / seconds, 1) if seconds > 0 else 0.0, "records per second"),
