@@ -1,6 +1,7 @@
 """The kinds of values that settings take: how each is read from text, and what an error message says was expected."""
 
 import re
+import shlex
 import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -99,6 +100,11 @@ def _topic_prefix(text: str) -> str:
     return text
 
 
+def _java_options(text: str) -> str:
+    shlex.split(text)  # raises ValueError for an open quotation mark
+    return _text(text)
+
+
 def _path(text: str) -> Path:
     if any(unicodedata.category(character) in _NOT_IN_PATHS for character in text):
         raise ValueError(text)
@@ -166,6 +172,7 @@ REGISTRY_ADDRESS = Kind(refuse_user_info, _AN_ADDRESS)
 FOLDER = Kind(lambda text: str(_path(text)), "a folder")
 FOLDER_OR_OBJECT_STORE = Kind(_folder_or_bucket, f"a folder, as a path or file:///path, or {_AN_OBJECT_STORE}")
 OBJECT_STORE = Kind(_bucket, _AN_OBJECT_STORE)
+JAVA_OPTIONS = Kind(_java_options, "Java options, separated by spaces, with each quotation mark closed")
 TOPIC_PREFIX = Kind(_topic_prefix, "at most 200 letters of ASCII, digits, '.', '_' and '-', such as team1.")
 KAFKA_OPTIONS = Kind(checked_options, "Kafka's names and values, each as name=value, separated by blanks")
 DATABASE = Kind(_database, "postgresql://USER:PASSWORD@HOST:PORT/DATABASE, special characters as %40, or sqlite:////FOLDER/FILE")

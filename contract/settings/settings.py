@@ -102,7 +102,7 @@ class Settings:
     """The Spark master: this machine, or spark://host:7077."""
     driver_memory: str = _setting("STREAMGAUGE_DRIVER_MEMORY", "1g")
     """Heap of the Spark driver."""
-    driver_java_options: str = _setting("STREAMGAUGE_DRIVER_JAVA_OPTIONS", "")
+    driver_java_options: str = _setting("STREAMGAUGE_DRIVER_JAVA_OPTIONS", "", kinds.JAVA_OPTIONS)
     """More Java options of the Spark driver, such as -Djava.security.krb5.conf=/etc/krb5.conf."""
     shared_home: bool = _setting("STREAMGAUGE_SHARED_HOME", default=False, kind=kinds.FLAG)
     """Whether all Spark workers have STREAMGAUGE_HOME and LAKE_URI under the same paths; a cluster requires it unless LAKE_URI and
@@ -133,7 +133,7 @@ class Settings:
     """How many people seen in a zip code and hour are a crowd; reset `nest-crowds` after a change."""
     partition_skew: str = _setting("STREAMGAUGE_PARTITION_SKEW", "7 days", kinds.DURATION)
     """In micro-batches, how far, in event time, an idle partition can hold the watermark back."""
-    result_retention: str = _setting("STREAMGAUGE_RESULT_RETENTION", "35 days")
+    result_retention: str = _setting("STREAMGAUGE_RESULT_RETENTION", "35 days", kinds.DURATION)
     """How old a row may be, in event time and compared with the newest window of its table, before `streamgauge expire` deletes it."""
     trigger_seconds: float = _setting("STREAMGAUGE_TRIGGER_SECONDS", 0.0, kinds.SECONDS)
     """Minimum time between the starts of two batches of a query; 0: a batch starts as soon as there is new data. The demo uses 3."""

@@ -101,7 +101,6 @@ def spark_session(settings: Settings, *, in_real_time: bool = False) -> SparkSes
     if _SUBMITTED in os.environ or SparkContext._active_spark_context is not None:
         return _present_session(settings)
     _check_user()
-    _check_java_options(settings)
     os.environ["JAVA_HOME"] = str(java_home(settings))
     for_master = cluster_config(settings)
     if is_local(settings.spark_master):
@@ -138,14 +137,6 @@ def _check_user() -> None:
         pwd.getpwuid(os.getuid())
     except KeyError as error:
         msg = f"user {os.getuid()} has no name on this machine, and Spark needs one; add it to /etc/passwd, or run as a user that exists"
-        raise StreamgaugeError(msg) from error
-
-
-def _check_java_options(settings: Settings) -> None:
-    try:
-        shlex.split(settings.driver_java_options)
-    except ValueError as error:
-        msg = f"STREAMGAUGE_DRIVER_JAVA_OPTIONS is {settings.driver_java_options!r}; expected Java options, separated by spaces, with each quotation mark closed"
         raise StreamgaugeError(msg) from error
 
 

@@ -71,6 +71,8 @@ def test_another_process_can_be_given_the_same_settings():
         ("STREAMGAUGE_WATERMARK", "ten minutes", WHOLE_SECONDS),
         ("STREAMGAUGE_PARTITION_SKEW", "0 days", WHOLE_SECONDS),
         ("STREAMGAUGE_WIKIMEDIA_WATERMARK", "1 fortnight", WHOLE_SECONDS),
+        ("STREAMGAUGE_RESULT_RETENTION", "a month", WHOLE_SECONDS),
+        ("STREAMGAUGE_DRIVER_JAVA_OPTIONS", "-Dname='a b", "each quotation mark closed"),
         ("STREAMGAUGE_TOPIC_PREFIX", "team1/", "letters of ASCII, digits, '.', '_' and '-'"),
         ("STREAMGAUGE_TOPIC_PREFIX", "a" * 201, "at most 200"),
         ("AWS_REGION", "\udcff", "text in UTF-8"),

@@ -16,7 +16,7 @@ from pipeline.spark import session
 def start(monkeypatch, tmp_path):
     """Starts a session that has nothing to do with others of this process."""
     monkeypatch.setattr(session.SparkContext, "_active_spark_context", None)
-    return lambda **settings: session.spark_session(Settings(home=tmp_path, **settings))
+    return lambda: session.spark_session(Settings(home=tmp_path))
 
 
 def test_a_user_without_a_name(start, monkeypatch):
@@ -26,11 +26,6 @@ def test_a_user_without_a_name(start, monkeypatch):
     monkeypatch.setattr(pwd, "getpwuid", unknown)
     with refused("has no name on this machine", "/etc/passwd"):
         start()
-
-
-def test_java_options_with_an_open_quotation(start):
-    with refused("STREAMGAUGE_DRIVER_JAVA_OPTIONS is", "each quotation mark closed"):
-        start(driver_java_options="-Dname='a b")
 
 
 def test_another_spark_in_spark_home(start, monkeypatch, tmp_path):
