@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 
 from contract.settings import Settings
-from contract.storage.paths import StoragePath, names_in
+from contract.storage.paths import StoragePath, identity, names_in
 
 REAL_TIME = "real-time"
 _NAME = re.compile(r"(?P<query>.+)-v(?P<version>\d+)-(?P<mode>append|update|complete|" + REAL_TIME + r")(\..+)?")
@@ -65,15 +65,23 @@ class CheckpointPlace:
         """The note of this machine's processes with that extension, e.g. ".lock"."""
         return self.notes / f"{self.name}{ending}"
 
+    def note_driver(self, pid: int) -> None:
+        """Notes the Spark driver on this machine that uses the checkpoint from now on."""
+        self.note(".driver").write_text(f"{pid} {identity(self.notes)}")
+
     @property
     def driver(self) -> psutil.Process | None:
-        """The Spark driver on this machine that uses the checkpoint. None if there is none; a stale note of a killed driver is ignored."""
+        """The Spark driver on this machine that uses the checkpoint. None if there is none; a stale note of a killed driver, or of another home, is ignored."""
         holder = self.note(".driver")
         try:
             noted_at = holder.stat().st_mtime
-            process = psutil.Process(int(holder.read_text()))
-            # The process id may have been reused since.
-            is_it = "java" in process.name() and process.create_time() <= noted_at + 1 and process.status() != psutil.STATUS_ZOMBIE
+            pid, _, folder = holder.read_text().partition(" ")
+            process = psutil.Process(int(pid))
+            # The note may be a copy, as of a whole STREAMGAUGE_HOME, or the process id reused since.
+            is_own = folder in {"", identity(self.notes)}  # earlier versions noted no folder
+            is_it = (
+                is_own and "java" in process.name() and process.create_time() <= noted_at + 1 and process.status() != psutil.STATUS_ZOMBIE
+            )
         except (OSError, ValueError, psutil.Error):
             return None
         return process if is_it else None

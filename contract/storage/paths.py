@@ -76,6 +76,12 @@ def text_of(path: StoragePath) -> str | None:
     return None if content is None else content.decode()
 
 
+def identity(folder: Path) -> str:
+    """Stays the same when the folder is moved, or reached by another path. A copy of the folder has another."""
+    status = folder.stat()
+    return f"{status.st_dev}-{status.st_ino}"
+
+
 def names_in(folder: StoragePath) -> list[str]:
     """The sorted names of files and folders in `folder`. Empty if it does not exist. Raises StoreUnavailable as `text_of` does."""
     return sorted(name for name, _ in _listed(folder))

@@ -63,7 +63,7 @@ def locked(place: CheckpointPlace, jvm_pid: int | None = None) -> Iterator[None]
             msg = f"the Spark driver of an earlier run (pid {driver.pid}) is still running; stop it, then start again"
             raise StreamgaugeError(msg)
         if jvm_pid is not None:
-            note.write_text(str(jvm_pid))
+            place.note_driver(jvm_pid)
         try:
             yield
         finally:

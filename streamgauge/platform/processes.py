@@ -18,7 +18,7 @@ from contract.errors import StreamgaugeError
 from contract.process.logs import rotate
 from contract.process.stop_signals import postponed_signals
 from contract.process.waiting import has_ended
-from contract.storage.paths import write_whole
+from contract.storage.paths import identity, write_whole
 from streamgauge.platform.guard import kill_group
 
 _GUARD_PROGRAM = Path(__file__).with_name("guard.py")
@@ -165,6 +165,8 @@ def stop_process(process: psutil.Process, grace_seconds: float) -> None:
 class PidFile:
     """Identifies a process by id and an argument that no other command has, so that a reused process id is not mistaken for it.
 
+    A copy of the file in another folder names no process: a copied STREAMGAUGE_HOME has none of the original's.
+
     The start time would change when the clock is set, and the rest of the command when a launcher becomes the program.
     """
 
@@ -172,7 +174,8 @@ class PidFile:
 
     def write(self, pid: int, argument: str) -> None:
         """Stores the process `pid`, whose command has `argument`."""
-        write_whole(self.path, json.dumps({"pid": pid, "argument": argument}))
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(self.path, json.dumps({"pid": pid, "argument": argument, "folder": identity(self.path.parent)}))
 
     def process(self) -> psutil.Process | None:
         """The stored process. None if it is no longer running, also after a kill.
@@ -182,7 +185,9 @@ class PidFile:
         try:
             remembered = json.loads(self.path.read_text())
             process = psutil.Process(remembered["pid"])
-            return process if remembered["argument"] in _command(process) else None
+            folder = identity(self.path.parent)
+            is_own = remembered.get("folder", folder) == folder  # earlier versions stored none
+            return process if is_own and remembered["argument"] in _command(process) else None
         except psutil.AccessDenied:
             return process
         except (OSError, ValueError, KeyError, psutil.NoSuchProcess):

@@ -39,15 +39,17 @@ def test_a_driver_that_has_gone_and_whose_pid_is_nobodys_or_anothers_uses_no_che
     holder = place.note(".driver")
     holder.parent.mkdir(parents=True)
 
-    def driver(text):
-        holder.write_text(text)
+    def driver(pid):
+        place.note_driver(pid)
         return place.driver
 
     (tmp_path / "java").symlink_to(shutil.which("sleep"))  # which is then the name of the process
     running = subprocess.Popen([tmp_path / "java", "600"])
     try:
-        assert driver(str(running.pid)).pid == running.pid
+        assert driver(running.pid).pid == running.pid
+        shutil.copytree(holder.parent, tmp_path / "copy" / "checkpoints")
+        assert place.name.place(Settings(home=tmp_path / "copy")).driver is None, "its driver is that of the original"
     finally:
         running.kill()
         running.wait()
-    assert [driver(leftover) for leftover in ("", str(psutil.Process().pid), "rubbish", "99999999")] == [None] * 4
+    assert [driver(leftover) for leftover in ("", psutil.Process().pid, "rubbish", 99999999)] == [None] * 4

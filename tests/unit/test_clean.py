@@ -14,6 +14,7 @@ import pytest
 from documents import ROOT
 from running import one_line_error, settings_on_free_ports, streamgauge
 
+from contract.checkpoints.names import CheckpointName
 from contract.errors import StreamgaugeError
 from streamgauge.operations import clean
 
@@ -153,10 +154,9 @@ class TestRefusals:
         clean.check(settings)
 
     def test_while_a_spark_driver_uses_a_checkpoint(self, settings):
-        name = "nest-archive-v1-append"
-        (settings.checkpoints / name).mkdir()
+        place = CheckpointName("nest-archive", 1, "append").place(settings)
         code = "import ctypes, time; ctypes.CDLL(None).prctl(15, b'java'); print('ready', flush=True); time.sleep(600)"
         with a_program(code) as program:
-            (settings.checkpoints / f"{name}.driver").write_text(str(program.pid))
-            self.refused(settings, rf"{name} .*pid {program.pid}")
+            place.note_driver(program.pid)
+            self.refused(settings, rf"{place.name} .*pid {program.pid}")
         clean.check(settings)

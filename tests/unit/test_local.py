@@ -4,6 +4,7 @@ import hashlib
 import multiprocessing
 import os
 import resource
+import shutil
 import signal
 import socket
 import stat
@@ -349,6 +350,15 @@ class TestPidFile:
         assert file.process().pid == os.getpid()
         file.write(os.getpid(), "another")
         assert file.process() is None
+
+    def test_a_copy_of_the_folder_has_no_process_and_the_folder_keeps_it_where_it_is_moved(self, tmp_path):
+        file = PidFile(tmp_path / "home" / "pid")
+        file.write(os.getpid(), psutil.Process().cmdline()[-1])
+        shutil.copytree(tmp_path / "home", tmp_path / "copy")
+        assert PidFile(tmp_path / "copy" / "pid").process() is None
+        (tmp_path / "home").rename(tmp_path / "moved")
+        (tmp_path / "link").symlink_to(tmp_path / "moved")
+        assert PidFile(tmp_path / "link" / "pid").process().pid == os.getpid()
 
     def test_a_process_is_found_after_the_clock_was_set(self, tmp_path, monkeypatch):
         file = PidFile(tmp_path / "pid")
