@@ -208,9 +208,11 @@ def is_same(found: Found | None, expected: Row | None) -> bool:
 
 
 def is_equal(found: Any, expected: Any) -> bool:  # noqa: ANN401 - values of rows
-    """Whether two values are equal, true not being 1. A double is compared as one, and other numbers digit by digit."""
+    """Whether two values are equal, true not being 1, nor 1 being 1.0. A double is compared as one, and other numbers digit by digit."""
     if isinstance(found, bool) or isinstance(expected, bool):
         return found is expected
+    if isinstance(expected, int) and isinstance(found, Decimal):
+        return False
     if isinstance(expected, float) and isinstance(found, Decimal | int):
         return float(found) == expected
     return bool(found == expected)

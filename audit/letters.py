@@ -129,14 +129,17 @@ def letters_of(settings: Settings, sources: Collection[str], reader: str, ends: 
 
 
 def _origin(key: bytes | None, sources: Collection[str], reader: str) -> Origin | None:
-    """The record that the key of a letter names; None of other sources and readers, and of another program."""
+    """The record that the key of a letter names; None of other sources and readers, and of another program. Partition -1: none of the source."""
     try:
         found: dict[str, Any] = json.loads(key or b"{}")
-        origin = found["topic"], found["partition"], found["offset"]
-    except (ValueError, KeyError, TypeError):
+        if found["topic"] not in sources or found.get("reader", "") != reader:
+            return None
+        partition, offset = (found.get(name, -1) for name in ("partition", "offset"))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
-    is_own = found["topic"] in sources and found.get("reader", "") == reader
-    return origin if is_own and isinstance(found["offset"], int) and found["offset"] >= 0 else None
+    if any(type(number) is not int or number < 0 for number in (partition, offset)):
+        partition, offset = -1, 0
+    return found["topic"], partition, offset
 
 
 def kinds_of_letters(

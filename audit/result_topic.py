@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from audit.audited import Table
 from audit.comparison import Found, Unreadable
+from audit.json_texts import NAME_TWICE
 from audit.records import records_between
 from contract.checkpoints.contents import Offsets
 from contract.errors import StreamgaugeError
@@ -82,5 +83,11 @@ def read_value(decode: Callable[[bytes], Any], value: bytes) -> Found:
 
 
 def _json_row(value: bytes) -> Any:  # noqa: ANN401 - any JSON value
-    """A JSON value; its numbers are exact."""
-    return json.loads(value, parse_float=Decimal)
+    """A JSON value in UTF-8; its numbers are exact. Raises ValueError also for a name that is twice in an object: readers take either."""
+
+    def each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        if len(found := dict(pairs)) < len(pairs):
+            raise ValueError(NAME_TWICE)
+        return found
+
+    return json.loads(value.decode(), parse_float=Decimal, object_pairs_hook=each_once)

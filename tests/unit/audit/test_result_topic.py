@@ -2,11 +2,13 @@
 
 from datetime import UTC, datetime
 
+import pytest
 from auditing import STATS, Kafka, result
 
 from audit import result_topic
 from audit.comparison import Unreadable
-from audit.result_topic import held
+from audit.result_topic import decoder_of, held, read_value
+from contract.settings import Settings
 from contract.topics import ALERTS
 
 
@@ -20,6 +22,13 @@ def test_each_key_has_its_last_value_below_the_limits_and_those_with_a_later_rec
     assert found.rows == {b"renewed": {"count": 2}, b"of another program": Unreadable("expected a JSON object, found list")}
     assert found.later == {b"renewed"}
     assert found.lost_before is None
+
+
+@pytest.mark.parametrize(
+    "value", [b'{"count":1,"count":2}', b'\xef\xbb\xbf{"count":2}', '{"count":2}'.encode("utf-16"), b"[" * 100_000, b"\xff", b"{}{}"]
+)
+def test_a_value_that_other_readers_refuse_or_read_in_another_way_is_no_row(value, tmp_path):
+    assert isinstance(read_value(decoder_of(result(STATS), Settings(home=tmp_path)), value), Unreadable)
 
 
 def test_of_a_topic_that_has_lost_its_oldest_records_the_time_of_the_oldest_one_left_is_told(tmp_path, monkeypatch):

@@ -88,3 +88,37 @@ def test_of_a_time_range_its_windows_are_compared_and_the_records_read_that_matt
     kafka.write_count("unknown", 3, 11)
     (different,) = kafka.verdict(STATS, "2026-01-01T11:00", "2026-01-01T12:00").differences
     assert different.expected["count"] == 2, "the last but one is late"
+
+
+@pytest.mark.parametrize(("count", "verdict"), [("2", "right"), ("2.0", "wrong"), ("2e0", "wrong"), ('"2"', "wrong"), ("true", "wrong")])
+def test_a_count_is_a_whole_number_as_readers_want_it(kafka, count, verdict):
+    kafka.write("nest-logs", seen("a"), seen("b"))
+    kafka.has_run(STATS, 2, mode="update", committed=1)
+    window = '{"end":"2026-01-01T11:00:00Z","start":"2026-01-01T10:00:00Z"}'
+    row = f'{{"zip_code":"unknown","window":{window},"count":{count}}}'
+    kafka.write(STATS, row.encode(), key=f'{{"window":{window},"zip_code":"unknown"}}')
+    assert kafka.verdict(STATS).verdict == verdict
+
+
+OF_THE_FIRST = {"topic": "nest-logs", "partition": "0", "offset": "0", "timestamp": "2026-01-01T15:00:00.000Z", "reason": "not JSON"}
+
+
+@pytest.mark.parametrize(
+    ("key", "extra"),
+    [
+        ("[" * 100_000, 0),
+        ('{"offset":0,"partition":0,"topic":["nest-logs"]}', 0),
+        ('{"offset":0,"partition":[0],"topic":"nest-logs"}', 1),
+        ('{"offset":0,"partition":"0","topic":"nest-logs"}', 1),
+        ('{"offset":0.0,"partition":0,"topic":"nest-logs"}', 1),
+        ('{"offset":-1,"partition":0,"topic":"nest-logs"}', 1),
+        ('{"topic":"nest-logs"}', 1),
+    ],
+)
+def test_a_letter_of_no_record_is_extra_and_one_of_another_program_is_none(kafka, key, extra):
+    kafka.write("nest-logs", b"broken")
+    kafka.has_run(LETTERS, 1, mode="append", committed=1)
+    kafka.write("dead-letters", b"broken", key='{"offset":0,"partition":0,"topic":"nest-logs"}', headers=OF_THE_FIRST)
+    kafka.write("dead-letters", b"broken", key=key, headers=OF_THE_FIRST)
+    found = kafka.verdict(LETTERS)
+    assert (found.rows.equal, found.rows.extra, found.rows.wrong) == (1, extra, extra)
