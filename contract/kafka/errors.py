@@ -19,6 +19,11 @@ _FORBIDDEN = {
 }
 _NO_LEADER = {KafkaError._UNKNOWN_PARTITION, KafkaError.LEADER_NOT_AVAILABLE, KafkaError.NOT_LEADER_FOR_PARTITION}
 """Errors for a topic just created, or from a broker just started."""
+CLOCKS_DIFFER = (
+    "this machine's clock is further ahead of the broker's than the topic allows (message.timestamp.after.max.ms, an hour by default): "
+    "set the clock that is wrong"
+)
+"""Why a broker refuses a record for its timestamp."""
 _JAVA_FORBIDDEN = re.compile(r"Not authorized to access (topics|group|cluster)[^\[\n]*:\s*\[?([^\]\n]+)", re.IGNORECASE)
 _JAVA_REFUSED = re.compile(r"\b(?:SaslAuthenticationException|SslAuthenticationException): ([^\n]+)")
 

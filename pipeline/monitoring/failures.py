@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from contract.checkpoints.contents import WAYS_OUT
 from contract.checkpoints.names import CheckpointPlace
-from contract.kafka.errors import java_forbidden, java_refused
+from contract.kafka.errors import CLOCKS_DIFFER, java_forbidden, java_refused
 from contract.settings import Settings
 from contract.text import without_credentials
 
@@ -48,6 +48,7 @@ _TRACEBACK = "Traceback (most recent call last):"
 _SECRET = re.compile(
     r"""(?i)((?:password|passwd|secret|token|credential|api[._-]?key)[\w.-]*["']?\s*(?:=>|->|[=:])\s*["']?)[^\s,;"'}\])]+"""
 )
+_CLOCKS_DIFFER = ("org.apache.kafka.common.errors.InvalidTimestampException",)
 _DISK_FULL = ("No space left on device", "Disk quota exceeded")
 
 
@@ -102,6 +103,7 @@ def diagnosis(text: str, checkpoint: CheckpointPlace, settings: Settings) -> Dia
         _DATA_LOSS: Diagnosis(records_gone(checkpoint.name.query, cut), Remedy.PERSON),
         _OTHER_STATE: Diagnosis(other_state, Remedy.PERSON),
         _DAMAGED: Diagnosis(damaged),
+        _CLOCKS_DIFFER: Diagnosis(f"Kafka refused its records: {CLOCKS_DIFFER}"),
         _DISK_FULL: Diagnosis(f"no space is left under {settings.home.absolute()}; free some space; nothing is lost meanwhile"),
         _WRITER_FAILED: Diagnosis("a task failed, and Spark does not say why", Remedy.RESTART_AT_ONCE),
     }

@@ -13,7 +13,7 @@ from confluent_kafka import KafkaError, KafkaException, Message
 
 from contract.errors import StreamgaugeError
 from contract.kafka.cluster import KafkaCluster, close_producer
-from contract.kafka.errors import forbidden, is_forbidden, no_answer, no_topic, raise_if_access_denied
+from contract.kafka.errors import CLOCKS_DIFFER, forbidden, is_forbidden, no_answer, no_topic, raise_if_access_denied
 from contract.process.waiting import AWAY_SECONDS, REQUEST_SECONDS
 from contract.topics import MAX_RECORD_BYTES
 from producers.delivery.resume import when_it_answers
@@ -25,6 +25,12 @@ Headers = Sequence[tuple[str, bytes]]
 
 _ACCESS_DENIED = (KafkaError._AUTHENTICATION, KafkaError._SSL)
 _AWAY = (KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT, KafkaError._RESOLVE, *_ACCESS_DENIED)
+_TOO_LARGE = f"; the topic's max.message.bytes is smaller than the record, or it is above {MAX_RECORD_BYTES}"
+_ADVICE = {
+    KafkaError.MSG_SIZE_TOO_LARGE: _TOO_LARGE,
+    KafkaError.INVALID_MSG_SIZE: _TOO_LARGE,
+    KafkaError.INVALID_TIMESTAMP: f"; {CLOCKS_DIFFER}",
+}
 
 
 class _Refused(NamedTuple):
@@ -165,10 +171,5 @@ class Delivery:
             raise StreamgaugeError(msg)
         if is_forbidden(error):
             raise forbidden(self._kafka, f"write to topic {topic}")
-        advice = (
-            f"; the topic's max.message.bytes is smaller than the record, or it is above {MAX_RECORD_BYTES}"
-            if error.code() in {KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_MSG_SIZE}
-            else ""
-        )
-        msg = f"Kafka refused a record for topic {topic}, key {key!r}, {size_bytes} bytes: {error.str()}{advice}"
+        msg = f"Kafka refused a record for topic {topic}, key {key!r}, {size_bytes} bytes: {error.str()}{_ADVICE.get(error.code(), '')}"
         raise StreamgaugeError(msg)

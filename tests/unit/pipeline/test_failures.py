@@ -36,6 +36,11 @@ from pipeline.monitoring.failures import Remedy, diagnosis
         ),
         ("Python worker failed to connect back. SQLSTATE: XXKST", "a Python process", Remedy.RESTART_AT_ONCE),
         ("java.lang.RuntimeException: boom\n\tat org.apache.spark.X", "java.lang.RuntimeException: boom", Remedy.RESTART),
+        (
+            "org.apache.kafka.common.errors.InvalidTimestampException: Timestamp 1795949439000 of message with offset 0 is out of range.",
+            "this machine's clock is further ahead of the broker's",
+            Remedy.RESTART,
+        ),
         ("", "", Remedy.RESTART),
     ],
 )
