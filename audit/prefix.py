@@ -8,9 +8,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
+from audit.audited import Facts
 from audit.checkpoints import between_batches
 from audit.comparison import MOST_SHOWN, Kind
-from audit.files import END, SourceFile, lines_of, path_of_topic, source_files
+from audit.files import END, SCHEME, SourceFile, lines_of, path_of_topic, source_files
 from audit.time_range import TimeRange, ms_of
 from audit.verdict import RowCounts, Verdict
 from contract import durations
@@ -34,6 +35,10 @@ class Result(Protocol):
     @property
     def sink(self) -> str:
         """Where it writes."""
+
+    @property
+    def facts(self) -> Facts:
+        """What is taken from its source."""
 
 
 @dataclass(frozen=True)
@@ -148,7 +153,13 @@ class Prefix(Generic[T]):
         ]
 
     def verdict(self, one: "Result", counts: Mapping[Kind, int], notes: Sequence[str] = (), **more: Any) -> Verdict:  # noqa: ANN401 - fields of Verdict
-        """The verdict on a result, whose rows are of these kinds."""
+        """The verdict on a result, whose rows are of these kinds: not checked, if they are of a topic with another prefix."""
+        if others := sorted(topic for topic in self.topics if topic != one.facts.source and not topic.startswith(SCHEME)):
+            problem = (
+                f"its checkpoint is of topic {', '.join(others)}, and not of {one.facts.source}: set STREAMGAUGE_TOPIC_PREFIX as it was, "
+                f"or recount from the start (`streamgauge reset {one.query}`)"
+            )
+            return Verdict(one.query, one.sink, problem=problem)
         return Verdict(one.query, one.sink, self.committed, self.records, RowCounts.of(counts), notes=[*self.notes, *notes], **more)
 
     def newest_cut_ms(self, delay: str, skew: str) -> int | None:

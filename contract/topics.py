@@ -36,8 +36,9 @@ def topic_prefix() -> str:
 class Topic:
     """A topic. Its key and value are described below its definition.
 
-    plain_name: without STREAMGAUGE_TOPIC_PREFIX; tables and files are named after it. config: Kafka's topic settings. is_source: whether a producer writes it. has_windows: whether its keys hold a window, or the start of
-    one, so that its old rows can expire. row: the fields of its values, if a page or a report reads them.
+    plain_name: without STREAMGAUGE_TOPIC_PREFIX; tables and files are named after it. config: Kafka's topic settings. is_source: whether a
+    producer writes it. has_windows: whether its keys hold a window, or the start of one, so that its old rows can expire.
+    row: the fields of its values, if a page or a report reads them.
     """
 
     plain_name: str

@@ -1,6 +1,9 @@
 """The names of topics with STREAMGAUGE_TOPIC_PREFIX, and those of people for them."""
 
 import pytest
+from auditing import prefix as read_by_query
+from auditing import result
+from messages import absent
 
 from contract.domains import TOPICS, name_in_kafka, plain_name
 from contract.domains.nest import NEST_LOGS
@@ -36,3 +39,13 @@ def test_a_topic_of_others_keeps_its_name(prefix, name):
 def test_every_topic_of_a_version_beside_another_has_a_name_that_kafka_takes_with_the_longest_prefix(prefix):
     prefix(LONGEST_PREFIX)
     assert max(len(f"{topic.name}.v1000") for topic in TOPICS) <= LONGEST_IN_KAFKA
+
+
+def test_rows_of_a_checkpoint_with_another_prefix_are_not_checked():
+    found = read_by_query("team1.nest-logs", 1).verdict(result("nest-camera-stats"), {})
+    facts = (
+        "is of topic team1.nest-logs, and not of nest-logs",
+        "set STREAMGAUGE_TOPIC_PREFIX as it was",
+        "`streamgauge reset nest-camera-stats`",
+    )
+    assert (found.verdict, absent(found.problem, *facts)) == ("not checked", [])
