@@ -6,6 +6,7 @@ is run here without it: with each jar once on the class path, as an archive requ
 
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -45,10 +46,14 @@ OPTIONS = (
 """What Spark's launcher adds to the user's options, but for the module jdk.incubator.vector and what is for Java 23, which not every Java has."""
 
 
+LEAST_BYTES = 1_000_000
+"""With less free space, Spark's JVM fails to write the file with its address, and does not end."""
+
+
 def start_jvm(config: Mapping[str, str | int], settings: Settings) -> None:
     """Starts the driver's JVM for PySpark. Leaves it to PySpark if there are configuration files, or a JVM already.
 
-    Raises PySparkRuntimeError if the JVM ends while it starts, and StreamgaugeError if SPARK_HOME names another version.
+    Raises PySparkRuntimeError if the JVM ends while it starts, and StreamgaugeError if SPARK_HOME names another version, or the disk is full.
     """
     home = os.environ.get("SPARK_HOME")
     if home and not any(Path(home).glob(f"jars/spark-core_*-{pyspark.__version__}.jar")):
@@ -74,6 +79,11 @@ def start_jvm(config: Mapping[str, str | int], settings: Settings) -> None:
         while not connection.exists():
             if jvm.poll() is not None:
                 raise PySparkRuntimeError(errorClass="JAVA_GATEWAY_EXITED", messageParameters={})
+            if shutil.disk_usage(folder).free < LEAST_BYTES:
+                jvm.kill()
+                jvm.wait()
+                msg = f"no space is left under {settings.home.absolute()}, and Spark does not start; free some space"
+                raise StreamgaugeError(msg)
             time.sleep(0.05)
         with connection.open("rb") as file:
             port, secret = read_int(file), UTF8Deserializer().loads(file)  # type: ignore[no-untyped-call]

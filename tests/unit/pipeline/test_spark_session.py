@@ -1,15 +1,17 @@
 """What keeps Spark from starting is one line."""
 
 import pwd
+import shutil
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyspark
 import pytest
 from messages import refused
 
 from contract.settings import Settings
-from pipeline.spark import session
+from pipeline.spark import jvm, session
 
 
 @pytest.fixture
@@ -25,6 +27,15 @@ def test_a_user_without_a_name(start, monkeypatch):
 
     monkeypatch.setattr(pwd, "getpwuid", unknown)
     with refused("has no name on this machine", "/etc/passwd"):
+        start()
+
+
+def test_a_full_disk(start, monkeypatch):
+    monkeypatch.setattr(session.SparkContext, "_gateway", None)
+    monkeypatch.setattr(session.jars, "fetch", lambda *_: [])
+    monkeypatch.setattr(jvm, "command", lambda *_: ["sleep", "5"])  # as Java, which does not end for that
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=0))
+    with refused("no space is left under", "free some space"):
         start()
 
 
