@@ -23,6 +23,12 @@ _ADVICE = {
     errno.EEXIST: "move it away",
     errno.ENOENT: "create the folder that it needs, or correct the path",
 }
+_FULL_SOMEWHERE = "free some space, under STREAMGAUGE_HOME or where the output goes"
+_WITHOUT_PLACE = {
+    errno.ENOENT: "the current folder was deleted: change to another",
+    errno.ENOSPC: _FULL_SOMEWHERE,
+    errno.EDQUOT: _FULL_SOMEWHERE,
+}
 _NO_ACCESS = "give this user access there"
 _FOLDERS = {"STREAMGAUGE_CACHE": "cache", "LAKE_URI": "lake_uri", "STREAMGAUGE_JAVA_HOME": "java_home", "STREAMGAUGE_HOME": "home"}
 
@@ -31,7 +37,7 @@ def as_line(error: OSError) -> str:
     """The error as a user reads it. It names the setting of the folder in which it happened, if there is one."""
     what = error.strerror or str(error) or type(error).__name__
     if error.filename is None:
-        advice = "the current folder was deleted: change to another" if error.errno == errno.ENOENT else _ADVICE.get(error.errno or 0)
+        advice = _WITHOUT_PLACE.get(error.errno or 0) or _ADVICE.get(error.errno or 0)
         return f"{what}{f'; {advice}' if advice else ''}"
     place = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else str(error.filename)
     variable = _setting_of(place)

@@ -60,6 +60,10 @@ def test_what_cannot_be_provoked_here_is_one_line_too(tmp_path, monkeypatch, cod
     assert absent(line, str(tmp_path), os.strerror(code), advice, "STREAMGAUGE_HOME") == []
 
 
+def test_a_full_disk_that_the_system_does_not_name_is_one_line():
+    assert absent(as_line(OSError(errno.ENOSPC, "No space left on device")), "free some space", "STREAMGAUGE_HOME") == []
+
+
 def test_too_many_open_files_is_one_line():
     assert "ulimit -n" in as_line(OSError(errno.EMFILE, "Too many open files"))
 
