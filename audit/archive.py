@@ -95,7 +95,8 @@ class Files:
         rows, documents, self.columns = archive.facts, archive.documents, columns if are_enough else held
         self.rows = rows if documents is None else replace(rows, documents=lambda records: documents(records, self.columns))
         """Facts: the expected rows, with all their columns."""
-        self._names = set(there.names)
+        described = f"SELECT column_name, column_type FROM (DESCRIBE FROM {self._read()})"
+        self._kinds: dict[str, str] = dict(database.execute(described).fetchall()) if self.readable else {}
 
     @property
     def facts(self) -> tuple[Facts, Facts]:
@@ -106,23 +107,41 @@ class Files:
 
     @property
     def hashed(self) -> str:
-        """SQL: of each row that is there, its record and a hash."""
-        return f"SELECT {_origin(self._archive)}, hash(found) AS content FROM ({self._found()}) AS found"
+        """SQL: of each row that is there, its record and a hash; null if a column holds what its type does not. Partition -1: of no record."""
+        found, prefix = self._found(), self._archive.origin_prefix
+        if not self.readable:
+            return f"SELECT {_origin(self._archive)}, hash(found) AS content FROM ({found}) AS found"
+        topic, partition, offset = (f'found."{prefix}{name}"' for name in _ORIGIN)
+        is_lost = f"{topic} IS NULL OR {partition} IS NULL OR {offset} IS NULL"
+        record = f"coalesce({topic}, '') AS topic, if({is_lost}, -1, {partition}) AS partition, if({is_lost}, 0, {offset}) AS \"offset\""
+        columns = self._columns()
+        row = ", ".join(f'"{name}" := TRY_CAST({source} AS {kind})' for name, kind, source in columns)
+        odd = [
+            f"({source} IS NOT NULL AND TRY_CAST({source} AS {kind}) IS NULL)"
+            for name, kind, source in columns
+            if self._kinds.get(name, kind) != kind
+        ]
+        return f"""
+            SELECT {record}, if(is_odd, NULL, hash(found)) AS content
+            FROM (
+                SELECT struct_pack({row}) AS found, {" OR ".join(odd) or "false"} AS is_odd
+                FROM {self._read()} AS rows WHERE {self._bounds})
+        """
 
     def rows_of(self, record: Origin) -> list[Mapping[str, Any]]:
         return rows_of(self._archive, f"({self._found()})", record, self._database)
 
     def _found(self) -> str:
         """SQL: all rows, with the expected columns and types. Of a column that no file has, all have null."""
-        expected = self.rows.name
         if not self.readable:
-            return f"SELECT * FROM {expected} LIMIT 0"
-        columns = self._database.execute(f"SELECT column_name, column_type FROM (DESCRIBE {expected})").fetchall()
-        selected = ", ".join(
-            f'CAST({f"""rows."{name}" """ if name in self._names - self.left_out else "NULL"} AS {kind}) AS "{name}"'
-            for name, kind in columns
-        )
+            return f"SELECT * FROM {self.rows.name} LIMIT 0"
+        selected = ", ".join(f'TRY_CAST({source} AS {kind}) AS "{name}"' for name, kind, source in self._columns())
         return f"SELECT {selected} FROM {self._read()} AS rows WHERE {self._bounds}"
+
+    def _columns(self) -> list[tuple[str, str, str]]:
+        """The expected columns: name, type, and SQL of what a file holds."""
+        columns = self._database.execute(f"SELECT column_name, column_type FROM (DESCRIBE {self.rows.name})").fetchall()
+        return [(name, kind, f'rows."{name}"' if name in self._kinds.keys() - self.left_out else "NULL") for name, kind in columns]
 
     @property
     def _bounds(self) -> str:

@@ -20,12 +20,20 @@ def entries_of(log: StoragePath) -> list[dict[str, Any]]:
         texts = [text_of(log / name) for name in [f"{newest}.compact"] * (newest >= 0) + later]
         if None not in texts:  # else Spark has compacted the log meanwhile
             try:
-                return [json.loads(line) for text in texts for line in (text or "").splitlines()[1:]]
+                return [_entry(line) for text in texts for line in (text or "").splitlines()[1:]]
             except ValueError as error:
                 msg = f"{log} is damaged ({error}); restore it from a copy, or reset the query that wrote it"
                 raise StreamgaugeError(msg) from error
     msg = f"files of {log} disappear while they are read; verify again"
     raise StreamgaugeError(msg)
+
+
+def _entry(line: str) -> dict[str, Any]:
+    entry = json.loads(line)
+    if not isinstance(entry, dict) or not isinstance(entry.get("path"), str):
+        msg = "an entry has no path"
+        raise ValueError(msg)  # noqa: TRY004 - as what is no JSON
+    return entry
 
 
 def path_of(entry: dict[str, Any]) -> Path:

@@ -159,3 +159,45 @@ def test_a_time_that_duckdb_cannot_read_leaves_out_its_column_and_the_rest_is_co
     found = kafka.verdict("wikimedia-archive")
     assert (found.verdict, found.faults) == (verdict, [])
     assert "before the year -4713: far" in found.notes[0]
+
+
+def with_column(table, name, *values):
+    return table.set_column(table.schema.get_field_index(name), name, pa.array(values))
+
+
+def verdict_on(kafka, lake, table, log=None):
+    """The verdict on an archive of two cameras that holds the table. log: the text of its log, with PATH for that of the file."""
+    kafka.write("nest-logs", *map(orjson.dumps, cameras(1, 2)), timestamp_ms=TEN_MS + 2 * 3_600_000)
+    kafka.has_run("nest-archive", 2, mode="append", committed=1)
+    path = write_parquet(lake, table)
+    if log is not None:
+        (lake / "nest" / "cameras" / "_spark_metadata" / "0").write_text(log.replace("PATH", path.as_uri()))
+    return kafka.verdict("nest-archive")
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "kinds"),
+    [
+        ("is_online", ("maybe", "true"), {"different": 1, "equal": 1}),
+        ("is_audio_input_enabled", ("maybe", None), {"different": 1, "equal": 1}),
+        ("reported_at", (0.5, 1.5), {"different": 2}),
+        ("last_event", ("x", None), {"different": 1, "equal": 1}),
+        ("offset", ("x", "1"), {"missing": 1, "extra": 1, "equal": 1}),
+        ("offset", (None, 1), {"missing": 1, "extra": 1, "equal": 1}),
+        ("partition", (2**40, 0), {"missing": 1, "extra": 1, "equal": 1}),
+        ("topic", (None, "nest-logs"), {"missing": 1, "extra": 1, "equal": 1}),
+    ],
+)
+def test_what_somebody_has_written_into_a_file_with_other_types_is_wrong(name, values, kinds, tmp_path):
+    rows = expected("nest-archive", *cameras(1, 2))
+    found = verdict_on(Kafka(tmp_path), tmp_path / "lake", with_column(rows, name, *values))
+    assert (found.verdict, {kind: number for kind, number in found.rows.by_kind.items() if number and kind != "compared"}) == (
+        "wrong",
+        kinds,
+    )
+
+
+@pytest.mark.parametrize("log", ["v1\n[]", 'v1\n{"action":"add"}', 'v1\n{"path":5}', "v1\n{"])
+def test_a_damaged_log_is_told_in_one_line(log, tmp_path):
+    found = verdict_on(Kafka(tmp_path), tmp_path / "lake", expected("nest-archive", *cameras(1, 2)), log)
+    assert (found.verdict, "is damaged" in found.problem) == ("not checked", True)
