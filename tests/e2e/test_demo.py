@@ -70,7 +70,7 @@ def test_a_taken_port_of_the_dashboard_is_one_line_before_anything_starts(idle):
 
 def test_whatever_is_killed_comes_back_and_a_killed_demo_goes_on_at_its_next_start(tmp_path):
     """In a checkout and a home whose paths have special characters, and a folder whose modules have the names of ours."""
-    own = replace(settings_on_free_ports(tmp_path / awkward.NAME / "home"), real_time=Settings().real_time)
+    own = replace(settings_on_free_ports(tmp_path / awkward.NAME / awkward.HOME), real_time=Settings().real_time)
     idle = few_rows(replace(own, cache=awkward.cache(tmp_path, own.cache)))
     checkout = awkward.checkout(tmp_path / "checkouts")
     own.home.parent.mkdir()
