@@ -11,6 +11,6 @@ for name in ("audit", "contract", "dashboard", "pipeline", "producers"):
     if spec is None or Path(spec.origin or "").parent != ROOT / name:
         found = "none" if spec is None else spec.origin or next(iter(spec.submodule_search_locations or ()))
         sys.stderr.write(
-            f"error: of package {name}, Python finds {found} instead of {ROOT / name}; take that folder out of PYTHONPATH, or rename what it holds\n"
+            f"error: Python finds {found} as package {name}, and not {ROOT / name}; remove that folder from PYTHONPATH, or rename the package in it\n"
         )
         sys.exit(2)

@@ -177,7 +177,7 @@ def _builder(config: Mapping[str, str | int]) -> SparkSession.Builder:
 def _process_config(settings: Settings, log: Path) -> dict[str, str | int]:
     """Settings for starting the JVMs of the driver and the executors."""
     folder = temporary_folder(settings.home)
-    if "," in str(folder):  # Spark would take it for two folders
+    if "," in str(folder):  # Spark would take the path for two folders
         folder = Path(tempfile.gettempdir())
     of_files = [*log_options(_LOGGING, log), f"-Djava.io.tmpdir={folder}"]
     paths = [path.absolute() for bundle in jars.spark_bundles(settings) for path in jars.fetch(bundle, settings)]

@@ -86,7 +86,7 @@ class EmbeddedKafka(EmbeddedServer):
             "advertised.listeners": f"PLAINTEXT://{HOST}:{port}",
             "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
             "controller.listener.names": "CONTROLLER",
-            # A list, so a path with a comma would be two. This one begins in the folder that it runs in.
+            # Relative to the folder that the broker runs in: Kafka would take an absolute path with a comma for two.
             "log.dirs": "data",
             "auto.create.topics.enable": "false",
             "message.max.bytes": MAX_RECORD_BYTES,

@@ -134,7 +134,7 @@ class GuardedProcess:
 def start_process(
     command: Sequence[str], log: Path, environment: Mapping[str, str] = {}, folder: Path | None = None
 ) -> subprocess.Popen[bytes]:
-    """Starts `command` in its own session, so that it outlives this process. Appends its output to `log`. folder: to run in, instead of this one."""
+    """Starts `command` in its own session, so that it outlives this process. Appends its output to `log`. folder: the folder to run in; None for this process's."""
     log.parent.mkdir(parents=True, exist_ok=True)
     rotate(log)
     with log.open("ab") as output:

@@ -61,7 +61,7 @@ class EmbeddedRegistry(EmbeddedServer):
             "QUARKUS_HTTP_ACCESS_LOG_ENABLED": "false",
             "APICURIO_STORAGE_KIND": "sql",
             "APICURIO_STORAGE_SQL_KIND": "h2",
-            # The path begins in the folder that it runs in: in an absolute one, a semicolon would begin an option.
+            # Relative to the folder that the registry runs in: in an absolute path, a semicolon would begin an option.
             # By default, H2 writes a commit half a second later; after a kill in between, the same id would be assigned twice.
             "APICURIO_DATASOURCE_URL": "jdbc:h2:file:./data/registry;WRITE_DELAY=0",
             "APICURIO_DATASOURCE_JDBC_INITIAL_SIZE": "1",
