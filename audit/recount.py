@@ -20,20 +20,13 @@ from audit.checkpoints import Stretch
 from audit.choices import Choice
 from audit.records import AT_ONCE
 from audit.spark_texts import exact_text_of, text_of
+from audit.static_tables import create_static_tables
 from contract.errors import StreamgaugeError
 from contract.settings import Settings
-from contract.static_tables import files_of, static_tables
 
 T = TypeVar("T")
 _Format = tuple[Callable[[pa.Table], pa.Table], Choice | None]
 MEMORY_LIMIT = "700MB"
-_STATIC_COLUMNS = {"device_locations": ("device_id", "zip_code"), "taxi_zone_lookup": ("LocationID", "Borough", "Zone")}
-"""The columns that a static table must have, first the one that tells its rows apart."""
-_BAD_KEYS = """
-    SELECT {key}, count(*) FROM {table} GROUP BY {key}
-    HAVING count(*) > 1 OR ('{key}' = 'LocationID' AND TRY_CAST({key} AS INTEGER) IS NULL)
-    ORDER BY {key} LIMIT 1
-"""
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - DuckDB's timestamps, which are UTC here, have no time zone
 
 
@@ -54,33 +47,8 @@ def opened(
     if not is_new:
         return database
     database.execute((Path(__file__).parent / "macros.sql").read_text())
-    for table, path in static_tables().items():
-        _read_static_table(table, files_of(table, settings) if settings else [path], database)
+    create_static_tables(database, settings)
     return database
-
-
-def _read_static_table(table: str, files: Sequence[Path], database: duckdb.DuckDBPyConnection) -> None:
-    """Makes a table of the files. Raises StreamgaugeError for those that a query would refuse (docs/files.md)."""
-    # Without these, DuckDB guesses: a line that begins with # is a comment, and a file with a short line has a single column.
-    dialect = """delim = ',', quote = '"', escape = '"', comment = '', skip = 0, null_padding = true, strict_mode = false"""
-    quoted = ["'" + str(one).replace("'", "''") + "'" for one in files]
-    columns = _STATIC_COLUMNS.get(table, ())
-    try:
-        for file, name in zip(files, quoted, strict=True):
-            there = database.sql(f"FROM read_csv({name}, header = true, all_varchar = true, {dialect}) LIMIT 0").columns
-            if lacking := [column for column in columns if column not in there]:
-                msg = f"static table {table} lacks {', '.join(lacking)}: {file} has the columns {', '.join(there)}; expected {', '.join(columns)}"
-                raise StreamgaugeError(msg)
-        read = f"read_csv([{', '.join(quoted)}], header = true, all_varchar = true, union_by_name = true, {dialect})"
-        database.execute(f"CREATE TABLE {table} AS SELECT coalesce(COLUMNS(*), '') FROM {read}")
-    except duckdb.Error as error:
-        msg = f"static table {table} cannot be read ({str(error).partition(chr(10))[0]}); expected CSV in UTF-8, with commas and the names of its columns"
-        raise StreamgaugeError(msg) from error
-    if columns and (bad := database.execute(_BAD_KEYS.format(table=table, key=columns[0])).fetchall()):
-        ((key, number),) = bad
-        what = "is no number" if number == 1 else "is there more than once"
-        msg = f"static table {table}: {columns[0]} {key!r} {what}; correct {', '.join(map(str, files))}"
-        raise StreamgaugeError(msg)
 
 
 class Recount:
