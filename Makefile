@@ -148,7 +148,7 @@ workshop-bundle: .venv/.dev ## the workshop for machines without a network: buil
 	$(RUN)python -m pytest tests/bundle
 	@du -h $(BUNDLE)-workshop.tar.gz
 
-jars-lock: .venv/.dev ## regenerate contract/java/jars.lock (needs Maven)
+jars-lock: .venv/.dev ## regenerate infrastructure/java/jars.lock (needs Maven)
 	$(RUN)python .ci/lock_jars.py
 
 clean-data: .venv/.ready ## all data of the programs, after a question

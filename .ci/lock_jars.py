@@ -1,4 +1,4 @@
-"""Creates contract/java/jars.lock from jars.toml: `make jars-lock`.
+"""Creates infrastructure/java/jars.lock from jars.toml: `make jars-lock`.
 
 Needed only to change a version. Requires Maven (`mvn`) on the PATH. Users download by the lock, without Maven.
 """
@@ -13,9 +13,9 @@ from typing import Any
 
 import tomli_w
 
-from contract.java.coordinates import Coordinate
+from infrastructure.java.coordinates import Coordinate
 
-HERE = Path(__file__).parents[1] / "contract" / "java"
+HERE = Path(__file__).parents[1] / "infrastructure" / "java"
 HEADER = "# Made by `make jars-lock` from jars.toml; do not edit. One table an artifact, checked by SHA-256 when it is fetched.\n\n"
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from audit.choices import Choice
-from audit.documents import json_documents
+from audit.values.choices import Choice
+from audit.values.documents import json_documents
 from contract.topics import Topic
 
 Row = Mapping[str, Any]

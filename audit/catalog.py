@@ -6,16 +6,16 @@ from dataclasses import replace
 from importlib import import_module
 from typing import TypeVar
 
-from audit.archive import Archive
 from audit.audited import Table
-from audit.database_table import DatabaseTable
-from audit.ingested import Ingested, ingested
-from audit.letters import DeadLetters
-from audit.versions import versions_of
+from audit.checks.archive import Archive
+from audit.checks.database_table import DatabaseTable
+from audit.checks.dead_letters import DeadLetters
+from audit.checks.ingested import Ingested, ingested
+from audit.checks.versions import versions_of
 from contract.checkpoints.contents import Checkpoint
 from contract.checkpoints.names import REAL_TIME, CheckpointPlace, checkpoints
 from contract.domains import NAMES
-from contract.settings import Settings
+from infrastructure.settings import Settings
 
 R = TypeVar("R", bound="Audited")
 Audited = Table | DeadLetters | Archive | Ingested | DatabaseTable

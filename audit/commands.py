@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from contract.domains import plain_name
-from contract.errors import StreamgaugeError, check_names
-from contract.output_format import FormatOption
-from contract.settings import Settings
-from contract.terminal import err, out
-from contract.text import utc_text
+from infrastructure.errors import StreamgaugeError, check_names
+from infrastructure.output.format_option import FormatOption
+from infrastructure.output.terminal import err, out
+from infrastructure.settings import Settings
+from infrastructure.text import utc_text
 
 if TYPE_CHECKING:
     from audit.audited import Table
     from audit.catalog import Audited
     from audit.time_range import TimeRange
-    from audit.verdict import Verdict
+    from audit.verdicts.verdict import Verdict
 
 
 def verify(
@@ -33,9 +33,9 @@ def verify(
     output_format: FormatOption = "table",
 ) -> None:
     """Recount results from the source and compare every row. Exit code 1 if a row is wrong."""
-    from audit.show import as_json, show
     from audit.time_range import TimeRange
-    from audit.verdict_topic import write_verdicts
+    from audit.verdicts.show import as_json, show
+    from audit.verdicts.verdict_topic import write_verdicts
 
     settings, span = Settings.from_environment(), TimeRange.of(start, end)
     verdicts = verdicts_of(query or [], settings, span)
@@ -70,9 +70,9 @@ def why(
 ) -> None:
     """Show the records behind a row of a result table. It shows which of them counted, repeated another, or came too late. Exit code 1 if the row is wrong."""
     from audit.catalog import placed, places_in
-    from audit.show_why import as_json, show, show_keys
-    from audit.why import SeveralRows
-    from audit.why import why as explained
+    from audit.why.records_behind import SeveralRows
+    from audit.why.records_behind import why as explained
+    from audit.why.show import as_json, show, show_keys
 
     settings = Settings.from_environment()
     result = table_named(table, settings)
@@ -96,7 +96,7 @@ def why(
 def audit() -> None:
     """Verify every table continuously. A wrong row gives an alert within seconds. Ctrl-C ends it."""
     from audit.continuous.loop import begun_when_alone
-    from contract.process.stop_signals import stop_requested
+    from infrastructure.process.stop_signals import stop_requested
 
     stop = stop_requested()
     auditing = begun_when_alone(Settings.from_environment(), lambda line: out.print(f"{utc_text(datetime.now(UTC))}  {line}"), stop)
@@ -130,10 +130,10 @@ def verdicts_of(names: Sequence[str], settings: Settings, span: "TimeRange | Non
     Raises StreamgaugeError for an unknown name, and when none of the queries has run here, or one of the names has not.
     """
     from audit.catalog import audited, placed, places_in
-    from audit.verdict import Verdict, merged
+    from audit.verdicts.verdict import Verdict, merged
     from audit.verification import has_times
     from audit.verification import verify as verified
-    from contract.kafka.topic_ends import partitions_by_topic
+    from infrastructure.kafka.topic_ends import partitions_by_topic
 
     places = places_in(settings)
     everything = list(audited(settings))

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from audit.audited import Table
-from contract.errors import StreamgaugeError
 from contract.windows import window_of
+from infrastructure.errors import StreamgaugeError
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -16,26 +16,26 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 from typing import Any
 
-from audit.archive import Archive
-from audit.archive_check import ArchiveCheck
 from audit.audited import Table
 from audit.catalog import Audited
-from audit.check import Check
-from audit.database_table import DatabaseCheck, DatabaseTable
-from audit.ingested import Ingested, IngestedCheck
-from audit.letters import DeadLetters
-from audit.letters_check import LettersCheck
-from audit.prefix import Prefix
-from audit.records import records_between
-from audit.store import Store
-from audit.table_check import TableCheck
+from audit.checks.archive import Archive
+from audit.checks.archive_check import ArchiveCheck
+from audit.checks.check import Check
+from audit.checks.database_table import DatabaseCheck, DatabaseTable
+from audit.checks.dead_letters import DeadLetters
+from audit.checks.dead_letters_check import LettersCheck
+from audit.checks.ingested import Ingested, IngestedCheck
+from audit.checks.store import Store
+from audit.checks.table_check import TableCheck
+from audit.checks.versions import beside
+from audit.reading.prefix import Prefix
+from audit.reading.records import records_between
 from audit.time_range import TimeRange
-from audit.verdict import Verdict
-from audit.versions import beside
+from audit.verdicts.verdict import Verdict
 from contract.checkpoints.contents import Offsets
 from contract.checkpoints.names import CheckpointPlace
-from contract.errors import StreamgaugeError
-from contract.settings import Settings
+from infrastructure.errors import StreamgaugeError
+from infrastructure.settings import Settings
 
 ATTEMPTS = 3
 CHECKS: Mapping[type, Callable[..., Check]] = {

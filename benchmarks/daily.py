@@ -13,7 +13,7 @@ import psutil
 from running import environment
 
 from benchmarks.measuring import ME, cpu_seconds, fresh_platform, say, say_machine, unit_seconds
-from contract.settings import Settings
+from infrastructure.settings import Settings
 
 DOCUMENTS = DAY_SECONDS = 86_400
 WARM_UP_SECONDS, SAMPLE_SECONDS = 120, 300

@@ -26,8 +26,8 @@ from websockets.asyncio.client import connect
 from benchmarks.measuring import MIB, cpu_seconds, family, fresh_platform, resident_bytes, say, say_machine, unit_seconds
 from contract.domains.nest import NEST_CAMERA_STATS
 from contract.domains.taxi import TAXI_BOROUGH_STATS
-from contract.settings import Settings
 from dashboard.server import dashboard_command, dashboard_url
+from infrastructure.settings import Settings
 
 TABS, SECONDS, KEYS = 50, 60, 1_000_000
 BOROUGHS, HOURS = ("Bronx", "Brooklyn", "EWR", "Manhattan", "Queens", "Staten Island", "Unknown"), 1_000

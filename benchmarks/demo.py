@@ -33,9 +33,9 @@ from benchmarks.measuring import (
 from contract.domains.nest import NEST_CAMERA_STATS
 from contract.domains.taxi import TAXI_BOROUGH_STATS
 from contract.domains.wikimedia import WIKIMEDIA_PROCESSED, WIKIMEDIA_WIKI_STATS
-from contract.java import jars
-from contract.settings import Settings
-from contract.text import utc_text
+from infrastructure.java import jars
+from infrastructure.settings import Settings
+from infrastructure.text import utc_text
 
 FIRST_OF = (NEST_CAMERA_STATS, TAXI_BOROUGH_STATS, WIKIMEDIA_PROCESSED, WIKIMEDIA_WIKI_STATS)
 SETTLE_SECONDS, BUSY_SECONDS, PATIENCE_SECONDS, LARGEST_SHOWN = 240, 60, 300, 8

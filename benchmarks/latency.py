@@ -28,9 +28,9 @@ from benchmarks.daily import beside
 from benchmarks.measuring import ME, cpu_seconds, fresh_platform, messages, own_settings, say, say_machine
 from benchmarks.peers.engines import arguments, compiled
 from benchmarks.sightings import Group, sightings
-from contract import durations
 from contract.domains.nest import NEST_CAMERA_STATS, NEST_LOGS
-from contract.settings import Settings
+from infrastructure import durations
+from infrastructure.settings import Settings
 
 STREAMS = "kafka-streams"
 SPARK = {

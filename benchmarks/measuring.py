@@ -17,8 +17,8 @@ import psutil
 from confluent_kafka import Message, TopicPartition
 from running import running_broker, settings_on_free_ports, start_server
 
-from contract.settings import Settings
 from contract.topics import STREAMING_METRICS
+from infrastructure.settings import Settings
 from streamgauge.platform.registry import EmbeddedRegistry
 from streamgauge.platform.server import EmbeddedServer
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 from running import environment
 
 from benchmarks.measuring import ME, batches, fresh_platform, say, say_machine
-from contract.settings import Settings
+from infrastructure.settings import Settings
 
 NEIGHBOUR, MEASURED = "nest-archive", "nest-camera-stats"
 SECONDS, WARM_UP_SECONDS, DOCUMENTS_A_SECOND = 60, 60, 200

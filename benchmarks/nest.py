@@ -18,7 +18,7 @@ from running import environment
 
 from benchmarks.measuring import ME, fresh_platform, messages, say, say_machine
 from contract.domains.nest import NEST_LOGS
-from contract.settings import Settings
+from infrastructure.settings import Settings
 
 DOCUMENTS = 1_000_000
 

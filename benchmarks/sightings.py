@@ -6,7 +6,7 @@ from datetime import datetime
 import orjson
 from confluent_kafka import Message
 
-from contract.storage.data_files import data_file
+from infrastructure.storage.data_files import data_file
 
 Group = tuple[str, str]
 """Zip code and start of the hour."""

@@ -23,7 +23,7 @@ from running import environment
 
 from benchmarks.daily import beside
 from benchmarks.measuring import ME, MIB, batches, family, own_settings, say, say_machine
-from contract.settings import Settings
+from infrastructure.settings import Settings
 
 RATE = 8000
 BEFORE_SECONDS, AFTER_SECONDS, SAMPLE_SECONDS, END_SECONDS = 180, 180, 30, 300

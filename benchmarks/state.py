@@ -13,7 +13,7 @@ from typing import Any
 
 from benchmarks.daily import beside
 from benchmarks.measuring import MIB, batches, family, fresh_platform, resident_bytes, say, say_machine
-from contract.settings import Settings
+from infrastructure.settings import Settings
 
 QUERIES = ("nest-camera-status", "nest-camera-stats")
 DOCUMENTS_A_SECOND, CAMERAS = 1000, 100_000

@@ -21,7 +21,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from running import environment
 
 from benchmarks.measuring import ME, fresh_platform, say, say_machine
-from contract.settings import Settings
+from infrastructure.settings import Settings
 from pipeline.catalog import chosen as queries_named
 from pipeline.domains.nest import DOCUMENT
 from pipeline.ingest.inference import infer

@@ -22,9 +22,9 @@ from pyspark.sql import DataFrame
 from running import environment, start_server
 
 from benchmarks.measuring import ME, MIB, family, fresh_platform, messages, own_settings, resident_bytes, say, say_machine
-from contract.java import jars
-from contract.registry.client import SchemaRegistry
-from contract.settings import Settings
+from infrastructure.java import jars
+from infrastructure.registry.client import SchemaRegistry
+from infrastructure.settings import Settings
 from streamgauge.platform.registry import EmbeddedRegistry
 
 CHANGES, CHANGES_ALONE = 500_000, 100_000
@@ -69,7 +69,7 @@ def measure_producer(settings: Settings) -> None:
     say(
         f"producer: {summary['events_per_second']:,.0f} changes/s, {CHANGES:,} changes of {size:,.0f} bytes of Avro on average in {summary['seconds']:.1f} s"
     )
-    from contract.storage.data_files import data_file
+    from infrastructure.storage.data_files import data_file
     from producers.wikimedia.avro import encoder, schema_text
     from producers.wikimedia.edits import edit_event
     from producers.wikimedia.simulation import Simulation, simulate

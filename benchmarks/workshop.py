@@ -13,7 +13,7 @@ from pathlib import Path
 from running import environment
 
 from benchmarks.measuring import ME, cpu_seconds, own_settings, say, say_machine, unit_seconds
-from contract.settings import Settings
+from infrastructure.settings import Settings
 from streamgauge.platform.processes import PidFile, stop_process
 from streamgauge.workshop import grader, product
 from streamgauge.workshop.labs import Lab, all_labs, lab_of

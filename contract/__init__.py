@@ -1,1 +1,1 @@
-"""Shared by all packages: domains, topics, settings, errors, and clients of Kafka, the schema registry and storage. Imports no other."""
+"""What all rooms agree on: domains, topics and their rows, checkpoints, static tables, and what is JSON."""

@@ -9,12 +9,12 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 
 from contract.domains import TOPICS
-from contract.errors import StreamgaugeError
-from contract.kafka.cluster import KafkaCluster
-from contract.kafka.errors import KafkaUnavailable, is_forbidden, reason
-from contract.kafka.topic_ends import LATEST, partitions_by_topic
-from contract.process.waiting import Say, waiting
 from contract.topics import Topic
+from infrastructure.errors import StreamgaugeError
+from infrastructure.kafka.cluster import KafkaCluster
+from infrastructure.kafka.errors import KafkaUnavailable, is_forbidden, reason
+from infrastructure.kafka.topic_ends import LATEST, partitions_by_topic
+from infrastructure.process.waiting import Say, waiting
 
 TIMEOUT_SECONDS = 30
 LEADER_SECONDS = 300

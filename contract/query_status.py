@@ -10,12 +10,12 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from contract.kafka.result_table import read_to_end
-from contract.kafka.topic_ends import TopicEnds
-from contract.rows import Row, checked, decode_json, decoder
-from contract.settings import Settings
-from contract.text import utc_text
 from contract.topics import QUERY_STATES, BatchEvent, QueryEvent, QueryState
+from infrastructure.kafka.result_table import read_to_end
+from infrastructure.kafka.topic_ends import TopicEnds
+from infrastructure.rows import Row, checked, decode_json, decoder
+from infrastructure.settings import Settings
+from infrastructure.text import utc_text
 
 HEARTBEAT_SECONDS = 5
 """How often, at least, the pipeline reports a query that it runs or restarts."""

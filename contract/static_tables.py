@@ -5,11 +5,11 @@ from pathlib import Path
 from tempfile import mkdtemp
 from urllib.parse import urlsplit
 
-from contract.errors import StreamgaugeError, check_names
-from contract.settings import Settings
-from contract.storage.data_files import data_file
-from contract.storage.paths import asking, remote_folder
-from contract.storage.temporary import temporary_folder
+from infrastructure.errors import StreamgaugeError, check_names
+from infrastructure.settings import Settings
+from infrastructure.storage.data_files import data_file
+from infrastructure.storage.paths import asking, remote_folder
+from infrastructure.storage.temporary import temporary_folder
 
 VARIABLE = "STREAMGAUGE_STATIC_TABLES"
 
@@ -53,7 +53,7 @@ def _fetched(place: str, settings: Settings) -> list[Path]:
 def _by_http(address: str) -> bytes:
     import httpx2
 
-    from contract.web.client import client, reason
+    from infrastructure.web.client import client, reason
 
     try:
         with client() as web:

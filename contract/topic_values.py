@@ -4,9 +4,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from contract.domains import DOMAINS
-from contract.registry.server import RegistryServer
-from contract.rows import Decode, decode_json
 from contract.topics import Topic
+from infrastructure.registry.server import RegistryServer
+from infrastructure.rows import Decode, decode_json
 
 AVRO = frozenset(report.topic.row for domain in DOMAINS for report in domain.reports.values() if report.is_avro)
 """The rows that are written as Avro."""
@@ -19,8 +19,8 @@ def value_decoder(topic: Topic, registry: RegistryServer, of_json: Decode = deco
     """
     if topic.row not in AVRO:
         return of_json
-    from contract.registry.avro_reader import AvroReader  # slow to import, as the next, and most topics hold no Avro
-    from contract.registry.client import SchemaRegistry
+    from infrastructure.registry.avro_reader import AvroReader  # slow to import, as the next, and most topics hold no Avro
+    from infrastructure.registry.client import SchemaRegistry
 
     reader = AvroReader(SchemaRegistry(registry))
     return lambda value: _as_json_has_it(reader.read(value).data)

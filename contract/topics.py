@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Literal
 
-from contract.rows import Count, Fields, Integer, Number, Offsets, Time
-from contract.settings import Settings
+from infrastructure.rows import Count, Fields, Integer, Number, Offsets, Time
+from infrastructure.settings import Settings
 
 MAX_RECORD_BYTES = 10 * 1024 * 1024
 """The largest record on any topic. A 5 MB document fits, also as a dead letter."""

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import orjson
 
-from contract.rows import moment
+from infrastructure.rows import moment
 
 
 class Window(NamedTuple):

@@ -7,8 +7,8 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from contract.storage.data_files import data_file
 from dashboard.charts import Chart, Spec, picking
+from infrastructure.storage.data_files import data_file
 
 _HEIGHT = 330
 _LEGEND = alt.Legend(format=",d", orient="bottom", direction="horizontal", gradientLength=180, gradientThickness=10)

@@ -8,14 +8,14 @@ from threading import Lock
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from contract.kafka.follower import Snapshot, followed, is_reading
-from contract.settings import Settings
 from contract.topics import Topic
 from dashboard import formats
 from dashboard.origin import Origin
 from dashboard.reading import states
 from dashboard.reading.reader import follow
 from dashboard.verdicts import show_verdict
+from infrastructure.kafka.follower import Snapshot, followed, is_reading
+from infrastructure.settings import Settings
 
 REFRESH_SECONDS = 2
 _ONE_AT_A_TIME = Lock()

@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from contract.settings import Settings
+from infrastructure.settings import Settings
 
 LOOPBACK = ("127.0.0.1", "localhost")
 ALL_ADDRESSES = ("0.0.0.0", "::")  # noqa: S104 - compared with, to be left out

@@ -7,12 +7,12 @@ from typing import Literal
 import pandas as pd
 import streamlit as st
 
-from contract.kafka.cluster import KafkaCluster
-from contract.rows import Count, Fields, Row
-from contract.text import duration
 from contract.topics import VERDICTS, Verdict
 from dashboard import formats
 from dashboard.reading.reader import follow
+from infrastructure.kafka.cluster import KafkaCluster
+from infrastructure.rows import Count, Fields, Row
+from infrastructure.text import duration
 
 
 class RowsByKind(Fields):

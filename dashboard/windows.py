@@ -6,8 +6,8 @@ from datetime import datetime, timedelta
 
 import pandas as pd
 
-from contract.rows import Row
 from dashboard import charts
+from infrastructure.rows import Row
 
 MAX_COURSE = 200
 """The largest number of windows in a course of numbers, whatever times the rows have."""

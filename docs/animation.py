@@ -19,9 +19,9 @@ from typing import Literal
 from PIL import Image
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from contract.settings import Settings
 from dashboard.server import dashboard_url
 from docs.screenshots import PICTURES, SCHEMES, chromium
+from infrastructure.settings import Settings
 
 ROOT = Path(__file__).parents[1]
 SECTION = "## Kill it, verify it"

@@ -21,8 +21,8 @@ from PIL import Image
 from playwright.sync_api import Browser, Playwright, sync_playwright
 
 from contract.domains import DOMAINS
-from contract.settings import Settings
 from dashboard.server import dashboard_url
+from infrastructure.settings import Settings
 
 PICTURES = Path(__file__).with_name("pictures")
 TAKEN_OF = PICTURES / "taken-of.json"

@@ -19,10 +19,10 @@ import yaml
 from pydantic.json_schema import GenerateJsonSchema
 
 from contract.domains import DOMAINS, NAMES, TOPICS
-from contract.rows import Fields
-from contract.settings import Settings
 from contract.topic_values import AVRO
 from contract.topics import BatchEvent, Topic
+from infrastructure.rows import Fields
+from infrastructure.settings import Settings
 
 PAGE = Path(__file__).with_suffix(".md")
 ROOT = PAGE.parents[1]

@@ -7,9 +7,9 @@ from typing import cast
 
 from contract.create_topics import create_topics
 from contract.domains import NAMES
-from contract.errors import check_names
-from contract.lake_environment import HAS_DELTA
-from contract.settings import Settings
+from infrastructure.errors import check_names
+from infrastructure.lake_environment import HAS_DELTA
+from infrastructure.settings import Settings
 from pipeline.database.sink import in_database
 from pipeline.ingest.upsert import UpsertTable, ingests
 from pipeline.query import Query

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from contract.errors import StreamgaugeError
-from contract.lake_environment import continue_with_delta
-from contract.output_format import FormatOption
-from contract.process.stop_signals import StopRequest, end_at_once, stop_requested
-from contract.settings import Settings
-from contract.terminal import err, out
+from infrastructure.errors import StreamgaugeError
+from infrastructure.lake_environment import continue_with_delta
+from infrastructure.output.format_option import FormatOption
+from infrastructure.output.terminal import err, out
+from infrastructure.process.stop_signals import StopRequest, end_at_once, stop_requested
+from infrastructure.settings import Settings
 
 if TYPE_CHECKING:  # importing Spark takes a second or more
     from pyspark.sql import SparkSession
@@ -28,7 +28,7 @@ def run(
     console: Annotated[bool, typer.Option("--console", help="print the rows of each batch, by window, instead of writing them")] = False,  # noqa: FBT002
 ) -> None:
     """Run queries continuously, or --once over the records that are there."""
-    from contract.kafka.errors import raise_if_access_denied
+    from infrastructure.kafka.errors import raise_if_access_denied
     from pipeline.catalog import chosen, create_own_topics
     from pipeline.running.runner import Runner
 
@@ -89,7 +89,7 @@ def reset(
     yes: Annotated[bool, typer.Option("--yes", help="do not ask")] = False,  # noqa: FBT002 - an option of the command line
 ) -> None:
     """Delete the checkpoints and results of a stopped query, so that it recounts from the start."""
-    from contract.storage.removal import confirm
+    from infrastructure.storage.removal import confirm
     from pipeline.running.reset import delete, deletions, locked_checkpoints, named
 
     settings = Settings.from_environment()
@@ -127,7 +127,7 @@ def state(
     """Show what a query keeps between batches, also while it runs: operators, rows, bytes; keys and values; timers; changes."""
     from contract.checkpoints.contents import Checkpoint
     from contract.checkpoints.names import CheckpointName
-    from contract.row_formats import show
+    from infrastructure.output.row_formats import show
     from pipeline.checkpoint.state import State, readable_batches
     from pipeline.running.reset import named
     from pipeline.spark.session import running_session

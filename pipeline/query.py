@@ -12,8 +12,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from contract.checkpoints.contents import Checkpoint, Partition
 from contract.checkpoints.names import REAL_TIME, CheckpointName
-from contract.errors import StreamgaugeError
-from contract.settings import Settings
+from infrastructure.errors import StreamgaugeError
+from infrastructure.settings import Settings
 from pipeline.formats.confluent_avro import Subject, WriterSchemas
 from pipeline.sinks.console import Console
 from pipeline.sinks.sink import Sink

@@ -15,10 +15,10 @@ import typer
 from typer.exceptions import TyperException
 
 from audit import commands as audit_commands
-from contract.errors import StreamgaugeError
-from contract.settings import Settings
-from contract.terminal import err, out
-from contract.web.proxies import prepare_proxies
+from infrastructure.errors import StreamgaugeError
+from infrastructure.output.terminal import err, out
+from infrastructure.settings import Settings
+from infrastructure.web.proxies import prepare_proxies
 from pipeline import commands as pipeline_commands
 from pipeline.lake import commands as table_commands
 from producers.commands import produce

@@ -6,7 +6,7 @@ from typing import Literal, Union, get_args, get_origin, get_type_hints
 
 import pyarrow as pa
 
-from contract.rows import Fields
+from infrastructure.rows import Fields
 
 _TYPES = {str: pa.string(), bool: pa.bool_(), int: pa.int64(), float: pa.float64(), datetime: pa.timestamp("us", tz="UTC")}
 

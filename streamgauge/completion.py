@@ -6,8 +6,8 @@ from contextlib import suppress
 from typing import Any
 
 from contract.domains import TOPICS
-from contract.errors import StreamgaugeError
-from contract.settings import Settings
+from infrastructure.errors import StreamgaugeError
+from infrastructure.settings import Settings
 
 
 def _queries() -> list[str]:

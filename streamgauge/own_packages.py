@@ -6,7 +6,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 
-for name in ("audit", "contract", "dashboard", "pipeline", "producers"):
+for name in ("audit", "contract", "dashboard", "infrastructure", "pipeline", "producers"):
     spec = find_spec(name)
     if spec is None or Path(spec.origin or "").parent != ROOT / name:
         found = "none" if spec is None else spec.origin or next(iter(spec.submodule_search_locations or ()))

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from contract.errors import StreamgaugeError
-from contract.settings import Settings
+from infrastructure.errors import StreamgaugeError
+from infrastructure.settings import Settings
 
 
 def submit(

@@ -5,8 +5,8 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from contract.errors import StreamgaugeError
-from contract.settings import Settings
+from infrastructure.errors import StreamgaugeError
+from infrastructure.settings import Settings
 
 _FULL = "free some space there"
 _ADVICE = {

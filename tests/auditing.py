@@ -10,16 +10,16 @@ import orjson
 import pyarrow as pa
 from confluent_kafka import Producer
 
-from audit.archive import kinds_of_rows
 from audit.catalog import audited
+from audit.checks.archive import kinds_of_rows
 from audit.commands import verdicts_of
-from audit.comparison import WRONG
-from audit.prefix import Prefix
-from audit.records import SCHEMA
-from audit.recount import Recount
+from audit.reading.prefix import Prefix
+from audit.reading.records import SCHEMA
+from audit.recount.recount import Recount
 from audit.time_range import TimeRange
+from audit.verdicts.comparison import WRONG
 from contract.checkpoints.names import CheckpointName
-from contract.settings import Settings
+from infrastructure.settings import Settings
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 STATS = "nest-camera-stats"

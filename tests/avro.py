@@ -11,8 +11,8 @@ from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 
-from contract.settings import Settings
-from contract.storage.data_files import data_file
+from infrastructure.settings import Settings
+from infrastructure.storage.data_files import data_file
 
 V1 = data_file("schemas/wikimedia-value.avsc").read_text()
 V2 = data_file("schemas/wikimedia-value.v2.avsc").read_text()

@@ -11,7 +11,15 @@ ROOT = Path(__file__).parents[1]
 NAME = """o'clock "5 %41" $HOME é"""
 HOME = "Home, a;b:c*[d]{e}"
 """For a folder of data. A checkout's path cannot have a colon, which separates paths for Python and Java."""
-TRAPS = ("pipeline/__init__.py", "dashboard/__init__.py", "producers/__init__.py", "contract/__init__.py", "queue.py", "typer.py")
+TRAPS = (
+    "pipeline/__init__.py",
+    "dashboard/__init__.py",
+    "producers/__init__.py",
+    "contract/__init__.py",
+    "infrastructure/__init__.py",
+    "queue.py",
+    "typer.py",
+)
 """Modules with the names of ours, of Python and of a dependency."""
 
 
@@ -45,7 +53,7 @@ def folder_of_traps(folder: Path) -> Path:
 def checkout(below: Path) -> Checkout:
     """A copy named NAME in the folder `below`. Its environment's packages are a link to those that are installed."""
     folder = below / NAME
-    for room in ("contract", "streamgauge", "producers", "pipeline", "audit", "dashboard", "data"):
+    for room in ("infrastructure", "contract", "streamgauge", "producers", "pipeline", "audit", "dashboard", "data"):
         shutil.copytree(ROOT / room, folder / room, ignore=shutil.ignore_patterns("__pycache__"))
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder / ".venv"], check=True)
     packages = folder / ".venv" / Path(sysconfig.get_path("purelib")).relative_to(sys.prefix)

@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 from running import SHORT_LIVED, environment, eventually, free_ports
 
-from contract.settings import Settings
+from infrastructure.settings import Settings
 from streamgauge.platform.processes import GuardedProcess
 
 

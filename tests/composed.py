@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import orjson
 from plain import read_topic
 
-from contract.settings import Settings
 from contract.topics import STREAMING_METRICS
+from infrastructure.settings import Settings
 
 ROOT = Path(__file__).parents[1]
 PROJECT = "streamgauge-test"

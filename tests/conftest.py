@@ -28,8 +28,8 @@ from topic_reset import delete_subjects, empty_topics
 from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
 
-from contract.process.ports import free_ports
-from contract.settings import Settings
+from infrastructure.process.ports import free_ports
+from infrastructure.settings import Settings
 from streamgauge.platform.kafka import EmbeddedKafka
 
 # The same examples in every run, however slow the machine is.
@@ -115,8 +115,8 @@ def registry(settings: Settings) -> Iterator[Settings]:
 def soon_away(monkeypatch: pytest.MonkeyPatch) -> None:
     """A Kafka that does not answer is given up after a second, and not after five or ten."""
     for constant in (
-        "contract.kafka.result_table.ANSWER_SECONDS",
-        "contract.kafka.topic_ends.METADATA_SECONDS",
+        "infrastructure.kafka.result_table.ANSWER_SECONDS",
+        "infrastructure.kafka.topic_ends.METADATA_SECONDS",
         "pipeline.monitoring.alerts.LAST_ALERTS_SECONDS",
         "pipeline.sources.kafka.METADATA_SECONDS",
     ):

@@ -19,7 +19,7 @@ from dataclasses import replace
 from pipeline.catalog import all_queries
 from pipeline.running.runner import Runner
 from pipeline.spark.session import running_session
-from contract.settings import Settings
+from infrastructure.settings import Settings
 
 settings = Settings.from_environment()
 queries = [replace(query, trigger_seconds=0) for query in all_queries(settings) if query.name in sys.argv[1:]]

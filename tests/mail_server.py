@@ -11,7 +11,7 @@ from typing import Any
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import AuthResult, LoginPassword
 
-from contract.process.ports import free_ports
+from infrastructure.process.ports import free_ports
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from contract.errors import StreamgaugeError
+from infrastructure.errors import StreamgaugeError
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from confluent_kafka import Producer
 
-from contract.settings import Settings
+from infrastructure.settings import Settings
 
 START_MS = 1_767_261_600_000
 """2026-01-01T10:00:00Z."""

@@ -10,9 +10,9 @@ from typing import Any
 import orjson
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
-from contract.kafka.writing import write_rows
-from contract.settings import Settings
-from contract.storage.data_files import data_file
+from infrastructure.kafka.writing import write_rows
+from infrastructure.settings import Settings
+from infrastructure.storage.data_files import data_file
 
 ANSWER_SECONDS = 10
 START = datetime(2026, 1, 1, tzinfo=UTC)

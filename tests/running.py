@@ -22,12 +22,12 @@ import pytest
 from object_store import CREDENTIALS, ObjectStore
 
 from contract.create_topics import create_topics
-from contract.errors import StreamgaugeError
-from contract.lake_environment import HAS_DELTA
-from contract.process.ports import free_ports
-from contract.process.stop_signals import StopRequest
-from contract.settings import Settings
-from contract.settings.sources import CONFIG
+from infrastructure.errors import StreamgaugeError
+from infrastructure.lake_environment import HAS_DELTA
+from infrastructure.process.ports import free_ports
+from infrastructure.process.stop_signals import StopRequest
+from infrastructure.settings import Settings
+from infrastructure.settings.sources import CONFIG
 from streamgauge.platform.kafka import EmbeddedKafka
 from streamgauge.platform.registry import EmbeddedRegistry
 from streamgauge.platform.server import EmbeddedServer

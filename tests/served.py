@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import httpx2
 from running import PROCESS_SECONDS, RETRY_SECONDS, environment, eventually
 
-from contract.process.ports import free_ports
+from infrastructure.process.ports import free_ports
 
 
 @contextmanager

@@ -29,8 +29,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from contract.checkpoints.contents import Checkpoint
-from contract.kafka.result_table import ResultTable
-from contract.settings import Settings
+from infrastructure.kafka.result_table import ResultTable
+from infrastructure.settings import Settings
 from pipeline.formats.confluent_avro import WriterSchemas
 from pipeline.monitoring.failures import PYTHON_IS_SLOW
 from pipeline.monitoring.measures import measures

@@ -6,8 +6,8 @@ from running import eventually
 
 from contract.create_topics import create_topics, deviations
 from contract.domains import TOPICS
-from contract.kafka.cluster import KafkaCluster
-from contract.web.client import client
+from infrastructure.kafka.cluster import KafkaCluster
+from infrastructure.web.client import client
 from streamgauge.platform.registry import COMPATIBILITY
 
 ANSWER_SECONDS = 60

@@ -24,7 +24,7 @@ from running import shared_spark, stop_shared_spark
 from streaming import Batch, Record, Stream
 from watermark_cases import ANSWERS, CASES, FIRST_CLOCK, KINDS, SIDE_BY_SIDE, Answer, Case, Event, Kind
 
-from contract.settings import Settings
+from infrastructure.settings import Settings
 from pipeline.domains import nest
 from pipeline.sinks.archives import ParquetArchive
 

@@ -9,16 +9,16 @@ from datetime import UTC, datetime
 
 import orjson
 
-from audit.records import RecordReader
-from audit.result_topic import offsets_of
-from audit.verdict import Verdict
-from audit.verdict_topic import row_of
-from contract.kafka.writing import write_rows
-from contract.rows import checked, decode_json
-from contract.settings import Settings
-from contract.text import utc_text
+from audit.reading.records import RecordReader
+from audit.reading.result_topic import offsets_of
+from audit.verdicts.verdict import Verdict
+from audit.verdicts.verdict_topic import row_of
 from contract.topics import ALERTS, Alert
-from contract.web.webhook import Webhook
+from infrastructure.kafka.writing import write_rows
+from infrastructure.rows import checked, decode_json
+from infrastructure.settings import Settings
+from infrastructure.text import utc_text
+from infrastructure.web.webhook import Webhook
 
 _BY = "audit"
 """The pipeline's alerts and the audit's have the same keys."""

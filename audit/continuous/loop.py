@@ -17,20 +17,20 @@ from threading import Event
 import duckdb
 
 from audit.catalog import Audited, audited, placed, places_in
-from audit.check import Watch, name_of
+from audit.checks.check import Watch, name_of
 from audit.continuous.alerts import alert, alerted, summary
 from audit.continuous.store import MEMORY_LIMIT, StoreFile
-from audit.verdict import Verdict, merged
-from audit.verdict_topic import write_verdicts
+from audit.verdicts.verdict import Verdict, merged
+from audit.verdicts.verdict_topic import write_verdicts
 from audit.verification import CHECKS, verify
 from contract.checkpoints.contents import FILES, Checkpoint
 from contract.checkpoints.names import CheckpointPlace
-from contract.errors import StreamgaugeError, Unavailable
-from contract.kafka.errors import TopicMissing
-from contract.process.locks import InUse
-from contract.process.waiting import Say
-from contract.settings import Settings
-from contract.web.webhook import Webhook
+from infrastructure.errors import StreamgaugeError, Unavailable
+from infrastructure.kafka.errors import TopicMissing
+from infrastructure.process.locks import InUse
+from infrastructure.process.waiting import Say
+from infrastructure.settings import Settings
+from infrastructure.web.webhook import Webhook
 
 CORES = 0.08
 """The part of a core that all looks may take."""

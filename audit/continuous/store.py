@@ -13,15 +13,16 @@ import duckdb
 
 import audit
 import contract
+import infrastructure
 from audit.audited import Facts
 from audit.catalog import of_domains
-from audit.recount import opened
-from audit.store import Store
-from contract.errors import StreamgaugeError
-from contract.process.locks import alone
-from contract.settings import Settings
+from audit.checks.store import Store
+from audit.recount.recount import opened
 from contract.static_tables import files_of, static_tables
-from contract.storage.temporary import temporary_folder
+from infrastructure.errors import StreamgaugeError
+from infrastructure.process.locks import alone
+from infrastructure.settings import Settings
+from infrastructure.storage.temporary import temporary_folder
 
 MEMORY_LIMIT = "100MB"
 _STATES = "states"
@@ -93,7 +94,7 @@ class StoreFile(Store):
 def rules(settings: Settings) -> str:
     """What decides what a result must be, as a hash: the code, the static tables, and what the domains make of the settings; and where all that is."""
     found = hashlib.sha256(duckdb.__version__.encode())
-    for package in (audit, contract):
+    for package in (audit, contract, infrastructure):
         for path in sorted(path for path in Path(package.__file__ or "").parent.rglob("*") if path.suffix in {".py", ".sql"}):
             found.update(path.read_bytes())
     for path in (path for table in static_tables() for path in files_of(table, settings)):

@@ -3,13 +3,12 @@
 from dataclasses import replace
 from functools import partial
 
-from audit.archive import Archive
 from audit.audited import Facts, Table
-from audit.choices import Holding
+from audit.checks.archive import Archive
+from audit.checks.dead_letters import DeadLetters
 from audit.domains import nest_devices, nest_form, nest_status
-from audit.fields import flaws, read, too_long, value, values, when
-from audit.letters import DeadLetters
-from contract import durations
+from audit.values.choices import Holding
+from audit.values.fields import flaws, read, too_long, value, values, when
 from contract.domains.nest import (
     NEST_CAMERA_ACTIVITY,
     NEST_CAMERA_ALERTS,
@@ -18,7 +17,8 @@ from contract.domains.nest import (
     NEST_CROWDS,
     NEST_LOGS,
 )
-from contract.settings import Settings
+from infrastructure import durations
+from infrastructure.settings import Settings
 
 CAMERA = {
     **dict.fromkeys(("device_id", "software_version", "structure_id", "where_id", "where_name", "name", "name_long"), "text"),

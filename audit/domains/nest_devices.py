@@ -2,12 +2,12 @@
 
 from functools import partial
 
-from audit.archive import Archive
 from audit.audited import Facts, Table
-from audit.fields import OTHER_TYPE, flaws, read, too_long, value, values, when
+from audit.checks.archive import Archive
+from audit.values.fields import OTHER_TYPE, flaws, read, too_long, value, values, when
 from contract.domains.nest import NEST_LOGS, NEST_TEMPERATURES
-from contract.settings import Settings
 from contract.topics import ALERTS
+from infrastructure.settings import Settings
 
 # A type that is no object is one device without a name. A document without devices is one without a type.
 DEVICES = """

@@ -1,7 +1,7 @@
 """The form of Nest documents as the API writes them, with at most one device of each type, as in most homes."""
 
-from audit.choices import WithoutForm
-from audit.forms import DEGREES, FLAG, IDENTIFIER, MOMENT, TEXT, WHOLE, elements, entry, fields
+from audit.values.choices import WithoutForm
+from audit.values.forms import DEGREES, FLAG, IDENTIFIER, MOMENT, TEXT, WHOLE, elements, entry, fields
 
 _TEXTS = elements(TEXT)
 _EVENT = fields(

@@ -2,13 +2,13 @@
 
 from functools import partial
 
-from audit.archive import Archive
 from audit.audited import Facts, Table
-from audit.fields import flaws, read, values, when
-from audit.letters import DeadLetters
-from contract import durations
+from audit.checks.archive import Archive
+from audit.checks.dead_letters import DeadLetters
+from audit.values.fields import flaws, read, values, when
 from contract.domains.taxi import NYC_TAXI, TAXI_BOROUGH_STATS, TAXI_FLOWS, TAXI_ZONE_SESSIONS, TAXI_ZONE_SESSIONS_EARLY
-from contract.settings import Settings
+from infrastructure import durations
+from infrastructure.settings import Settings
 
 MEASURES = ("trip_distance", "fare_amount", "tip_amount", "total_amount")
 TRIP = {

@@ -7,19 +7,19 @@ from typing import Any
 
 import pyarrow as pa
 
-from audit.archive import Archive
 from audit.audited import Facts, Table
-from audit.avro_schemas import read_by
-from audit.documents import NO_CLOCK, Value, avro_documents, avro_value
-from audit.fields import too_long, when
-from audit.letters import DeadLetters
-from contract import durations
+from audit.checks.archive import Archive
+from audit.checks.dead_letters import DeadLetters
+from audit.values.avro_schemas import read_by
+from audit.values.documents import NO_CLOCK, Value, avro_documents, avro_value
+from audit.values.fields import too_long, when
 from contract.domains.wikimedia import WIKIMEDIA, WIKIMEDIA_EDITOR_SESSIONS, WIKIMEDIA_PROCESSED, WIKIMEDIA_WIKI_STATS
-from contract.errors import StreamgaugeError
-from contract.registry.avro_reader import AvroReader
-from contract.registry.client import SchemaRegistry
-from contract.settings import Settings
-from contract.storage.data_files import data_file
+from infrastructure import durations
+from infrastructure.errors import StreamgaugeError
+from infrastructure.registry.avro_reader import AvroReader
+from infrastructure.registry.client import SchemaRegistry
+from infrastructure.settings import Settings
+from infrastructure.storage.data_files import data_file
 
 LAST_SECOND = 253_402_300_799
 """The last of the year 9999."""

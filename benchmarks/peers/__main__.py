@@ -26,9 +26,9 @@ from running import environment
 from benchmarks.measuring import ME, cpu_seconds, fresh_platform, messages, own_settings, say, say_machine, unit_seconds
 from benchmarks.peers.engines import Engine, installed, peers, streamgauge
 from benchmarks.sightings import Group, sightings
-from contract import durations
 from contract.domains.nest import NEST_LOGS
-from contract.settings import Settings
+from infrastructure import durations
+from infrastructure.settings import Settings
 
 FEW, MANY, MOST, BATCH = 1_000, 200_000, 1_000_000, 20_000
 A_YEAR_SECONDS = 366 * 86_400

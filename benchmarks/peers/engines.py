@@ -11,11 +11,11 @@ from running import environment
 
 from benchmarks.measuring import ME
 from contract.domains.nest import NEST_CAMERA_STATS, NEST_LOGS
-from contract.java import jars
-from contract.java.runtime import java_home
-from contract.settings import Settings
-from contract.storage.data_files import data_file
 from contract.topics import DEAD_LETTERS
+from infrastructure.java import jars
+from infrastructure.java.runtime import java_home
+from infrastructure.settings import Settings
+from infrastructure.storage.data_files import data_file
 
 HERE = Path(__file__).parent
 UV = ".uv/bin/uv"

@@ -32,10 +32,10 @@ from confluent_kafka import TopicPartition
 from benchmarks.measuring import family, fresh_platform, messages, own_settings, say, say_machine
 from benchmarks.peers.engines import Engine, installed, peer, streamgauge
 from benchmarks.sightings import Group
-from contract import durations
 from contract.domains.nest import NEST_LOGS
-from contract.settings import Settings
-from contract.storage.data_files import data_file
+from infrastructure import durations
+from infrastructure.settings import Settings
+from infrastructure.storage.data_files import data_file
 from producers.delivery.faults import Faults, Kind, Record, with_faults
 from producers.nest.simulation import Simulation, corrupt, simulate
 

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from benchmarks.measuring import cpu_seconds
-from contract.settings import Settings
+from infrastructure.settings import Settings
 from pipeline.catalog import queries
 from pipeline.monitoring.progress import JsonListener
 from pipeline.running.runner import Runner

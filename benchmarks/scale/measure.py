@@ -18,7 +18,7 @@ from benchmarks.measuring import ME, fresh_platform, say, unit_seconds
 from benchmarks.scale.backlog import Sample
 from benchmarks.scale.costs import Costs
 from contract.domains.nest import NEST_LOGS
-from contract.settings import Settings
+from infrastructure.settings import Settings
 
 DOCUMENTS, CAMERAS, DOCUMENTS_A_SECOND = 1_000_000, 100_000, 1000
 """Each camera reports every 100 seconds."""

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from contract.checkpoints.names import CheckpointPlace
-from contract.errors import StreamgaugeError
-from contract.storage.paths import StoragePath, names_in, text_of
+from infrastructure.errors import StreamgaugeError
+from infrastructure.storage.paths import StoragePath, names_in, text_of
 
 Partition = tuple[str, int]
 """Topic and partition number."""

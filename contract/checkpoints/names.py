@@ -12,8 +12,8 @@ from pathlib import Path
 
 import psutil
 
-from contract.settings import Settings
-from contract.storage.paths import StoragePath, identity, names_in
+from infrastructure.settings import Settings
+from infrastructure.storage.paths import StoragePath, identity, names_in
 
 REAL_TIME = "real-time"
 _NAME = re.compile(r"(?P<query>.+)-v(?P<version>\d+)-(?P<mode>append|update|complete|" + REAL_TIME + r")(\..+)?")

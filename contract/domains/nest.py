@@ -3,8 +3,8 @@
 from typing import Literal
 
 from contract.domains.domain import Domain, Report
-from contract.rows import Count, Fields, Number, Time, Window
 from contract.topics import A_WEEK, COMPACTED, MAX_RECORD_BYTES, Topic, compacted_topic
+from infrastructure.rows import Count, Fields, Number, Time, Window
 
 NEST_LOGS = Topic("nest-logs", partitions=3, config={**A_WEEK, "max.message.bytes": str(MAX_RECORD_BYTES)}, is_source=True)
 """Key: structure_id of the home that reports, UTF-8; orders a home's documents. Readers do not rely on it.

@@ -1,8 +1,8 @@
 """NYC green taxi: trips, fares and tips per borough and hour."""
 
 from contract.domains.domain import Domain, Report
-from contract.rows import Count, Fields, Integer, Number, Time, Window
 from contract.topics import A_WEEK, Topic, compacted_topic
+from infrastructure.rows import Count, Fields, Integer, Number, Time, Window
 
 NYC_TAXI = Topic("nyc-taxi", partitions=3, config=A_WEEK, is_source=True)
 """Key: PULocationID of the trip as decimal digits, UTF-8, null if the trip has none; orders a zone's trips. Readers do not rely on it.

@@ -3,8 +3,8 @@
 from typing import Literal
 
 from contract.domains.domain import Domain, Report
-from contract.rows import Count, Fields, Integer, Window
 from contract.topics import A_WEEK, MAX_RECORD_BYTES, Topic, compacted_topic
+from infrastructure.rows import Count, Fields, Integer, Window
 
 WIKIMEDIA = Topic("wikimedia", partitions=3, config={**A_WEEK, "max.message.bytes": str(MAX_RECORD_BYTES)}, is_source=True)
 """Key: "<wiki>:<page title>", UTF-8, e.g. "enwiki:Talk:Kafka"; keeps the edits of a page in order. Readers do not rely on it.

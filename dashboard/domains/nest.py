@@ -8,7 +8,6 @@ import pandas as pd
 import streamlit as st
 
 from contract.domains.nest import DOMAIN, NEST_CAMERA_STATS
-from contract.kafka.follower import Snapshot, per_snapshot
 from dashboard import charts, formats, maps
 from dashboard.domains.nest_cameras import show_cameras
 from dashboard.drill_down import only, show_clickable
@@ -18,6 +17,7 @@ from dashboard.page_head import dashboard_settings, panel, refreshing, show_tota
 from dashboard.periods import Period, choose_hour, choose_period, go_to
 from dashboard.reading.reader import follow
 from dashboard.windows import frame_of, newest, of_hour, over_time, per_window
+from infrastructure.kafka.follower import Snapshot, per_snapshot
 
 TOPIC = NEST_CAMERA_STATS
 COUNTED = Origin(TOPIC, "nest-camera-stats", "camera_stats", "pipeline/domains/nest.py")

@@ -6,13 +6,13 @@ import pandas as pd
 import streamlit as st
 
 from contract.domains.nest import NEST_CAMERA_ALERTS, NEST_CAMERA_STATUS
-from contract.kafka.cluster import KafkaCluster
-from contract.text import duration
 from dashboard import formats
 from dashboard.origin import Origin
 from dashboard.page_head import panel
 from dashboard.reading.reader import follow
 from dashboard.reading.states import show_unreadable
+from infrastructure.kafka.cluster import KafkaCluster
+from infrastructure.text import duration
 
 ROWS_LISTED = 200
 OFFLINE, ALERTED = (

@@ -10,8 +10,6 @@ import pandas as pd
 import streamlit as st
 
 from contract.domains.taxi import DOMAIN, TAXI_BOROUGH_STATS, TAXI_FLOWS
-from contract.kafka.follower import Snapshot, per_snapshot
-from contract.rows import Row
 from dashboard import charts, formats, maps
 from dashboard.domains.taxi_sessions import show_sessions, with_known_boroughs
 from dashboard.drill_down import only, show_clickable
@@ -22,6 +20,8 @@ from dashboard.periods import Period, choose_hour, choose_period, go_to
 from dashboard.reading.reader import follow
 from dashboard.reading.states import show_unreadable
 from dashboard.windows import frame_of, newest, of_hour, over_time, per_window
+from infrastructure.kafka.follower import Snapshot, per_snapshot
+from infrastructure.rows import Row
 
 TOPIC, FLOWS = TAXI_BOROUGH_STATS, TAXI_FLOWS
 COUNTED = Origin(TOPIC, "taxi-borough-stats", "borough_stats", "pipeline/domains/taxi.py")

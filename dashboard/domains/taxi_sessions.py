@@ -4,8 +4,6 @@ import pandas as pd
 import streamlit as st
 
 from contract.domains.taxi import TAXI_ZONE_SESSIONS_EARLY
-from contract.kafka.cluster import KafkaCluster
-from contract.kafka.follower import Snapshot, per_snapshot
 from dashboard import charts, formats, maps
 from dashboard.drill_down import only, show_clickable
 from dashboard.origin import Origin
@@ -14,6 +12,8 @@ from dashboard.periods import Period
 from dashboard.reading.reader import follow
 from dashboard.reading.states import show_unreadable
 from dashboard.windows import frame_of, of_hour
+from infrastructure.kafka.cluster import KafkaCluster
+from infrastructure.kafka.follower import Snapshot, per_snapshot
 
 TOPIC = TAXI_ZONE_SESSIONS_EARLY
 ROWS_LISTED = 200

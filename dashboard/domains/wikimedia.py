@@ -13,10 +13,6 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from contract.domains.wikimedia import DOMAIN, WIKIMEDIA_PROCESSED, WIKIMEDIA_WIKI_STATS
-from contract.kafka.follower import Snapshot, per_snapshot
-from contract.rows import Row
-from contract.settings import Settings
-from contract.text import duration, size_text
 from dashboard import charts, formats, page_head
 from dashboard.domains import wikimedia_stream
 from dashboard.drill_down import only, show_clickable
@@ -25,6 +21,10 @@ from dashboard.origin import Origin
 from dashboard.periods import Period, choose_period, go_to
 from dashboard.reading.reader import follow
 from dashboard.windows import frame_of, newest, per_window
+from infrastructure.kafka.follower import Snapshot, per_snapshot
+from infrastructure.rows import Row
+from infrastructure.settings import Settings
+from infrastructure.text import duration, size_text
 
 TOPIC, WIKIS_TOPIC = WIKIMEDIA_PROCESSED, WIKIMEDIA_WIKI_STATS
 IN_WINDOWS = Origin(TOPIC, "wikimedia-edit-stats", "edit_stats", "pipeline/domains/wikimedia.py")

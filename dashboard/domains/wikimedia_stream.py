@@ -8,14 +8,14 @@ import streamlit as st
 from confluent_kafka import Message
 
 from contract.domains.wikimedia import WIKIMEDIA
-from contract.kafka.result_table import timestamp_ms_of
 from contract.query_status import IDLE, QueryStatus
-from contract.settings import Settings
-from contract.text import duration
 from contract.topics import QUERY_STATES
 from dashboard import formats
 from dashboard.reading.polls import current_statuses, tail
 from dashboard.reading.reader import follow
+from infrastructure.kafka.result_table import timestamp_ms_of
+from infrastructure.settings import Settings
+from infrastructure.text import duration
 
 SOURCE_TOPIC, STATES_TOPIC = WIKIMEDIA.name, QUERY_STATES
 QUERY = "wikimedia-edit-stats"

@@ -6,18 +6,18 @@ from typing import Literal
 import pandas as pd
 import streamlit as st
 
-from contract.errors import StreamgaugeError
-from contract.kafka.cluster import KafkaCluster
-from contract.kafka.dead_letters import MAX_SHOWN_BYTES, letter_of, readable, source_of, whole_letter
-from contract.kafka.follower import Snapshot
-from contract.kafka.recent_records import Recent
-from contract.rows import Row
 from contract.topics import DEAD_LETTERS
 from dashboard import formats
 from dashboard.origin import Origin
 from dashboard.page_head import dashboard_settings, panel
 from dashboard.reading.reader import follow_recent
 from dashboard.reading.states import show_problem
+from infrastructure.errors import StreamgaugeError
+from infrastructure.kafka.cluster import KafkaCluster
+from infrastructure.kafka.dead_letters import MAX_SHOWN_BYTES, letter_of, readable, source_of, whole_letter
+from infrastructure.kafka.follower import Snapshot
+from infrastructure.kafka.recent_records import Recent
+from infrastructure.rows import Row
 
 TOPIC = DEAD_LETTERS.name
 UNUSABLE = Origin(DEAD_LETTERS, "", "dead_letters", "pipeline/sinks/dead_letters.py")

@@ -4,10 +4,10 @@ from datetime import timedelta
 
 import pandas as pd
 
-from contract.kafka.follower import Snapshot, per_snapshot
-from contract.kafka.recent_records import Recent, of_message
 from contract.query_status import decode_event
-from contract.rows import Row
+from infrastructure.kafka.follower import Snapshot, per_snapshot
+from infrastructure.kafka.recent_records import Recent, of_message
+from infrastructure.rows import Row
 
 HISTORY = timedelta(minutes=15)
 RECENT = Recent(records=20_000, within=HISTORY)

@@ -6,13 +6,13 @@ from typing import NamedTuple
 
 import streamlit as st
 
-from contract.kafka.follower import Snapshot
-from contract.text import duration
 from contract.topics import STREAMING_METRICS
 from dashboard import charts
 from dashboard.health.history import HISTORY, history_of
 from dashboard.origin import Origin
 from dashboard.reading.states import show_problem
+from infrastructure.kafka.follower import Snapshot
+from infrastructure.text import duration
 
 
 class Measure(NamedTuple):

@@ -6,11 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pandas as pd
 import streamlit as st
 
-from contract.kafka.follower import Snapshot
-from contract.kafka.recent_records import Recent, of_message
 from contract.query_status import FAILED, RESTARTING, SILENT, STARTING, STOPPED, QueryStatus
-from contract.rows import decoder
-from contract.text import behind, duration
 from contract.topics import ALERTS, QUERY_STATES, STREAMING_METRICS, Alert
 from dashboard import formats
 from dashboard.health.dead_letters import dead_letters, letters_snapshot
@@ -21,6 +17,10 @@ from dashboard.page_head import panel, refreshing, show_totals, snapshot_under
 from dashboard.reading.polls import current_statuses
 from dashboard.reading.reader import follow_recent
 from dashboard.reading.states import show_problem
+from infrastructure.kafka.follower import Snapshot
+from infrastructure.kafka.recent_records import Recent, of_message
+from infrastructure.rows import decoder
+from infrastructure.text import behind, duration
 
 TOPIC = QUERY_STATES
 METRICS_TOPIC = STREAMING_METRICS.name

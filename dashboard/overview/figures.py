@@ -9,11 +9,11 @@ import pandas as pd
 from confluent_kafka import Message
 
 from contract.domains.domain import Domain
-from contract.kafka.recent_records import Recent
-from contract.kafka.result_table import timestamp_ms_of
-from contract.rows import Row
 from dashboard.health.history import HISTORY
 from dashboard.reading.polls import Poll
+from infrastructure.kafka.recent_records import Recent
+from infrastructure.kafka.result_table import timestamp_ms_of
+from infrastructure.rows import Row
 
 RATE_SECONDS = 60
 SPARK_SECONDS = 30

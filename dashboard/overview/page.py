@@ -10,10 +10,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from contract.domains import DOMAINS
 from contract.domains.domain import Domain
-from contract.kafka.cluster import KafkaCluster
 from contract.query_status import FAILED, SILENT, QueryStatus, offsets_of, waiting_since
-from contract.rows import Row
-from contract.text import duration
 from contract.topics import DEAD_LETTERS, QUERY_STATES, STREAMING_METRICS
 from dashboard import formats
 from dashboard.charts import PICKED, Spec
@@ -37,6 +34,9 @@ from dashboard.reading.polls import Poll, current_statuses, source_ends
 from dashboard.reading.reader import follow, follow_recent
 from dashboard.reading.states import show_unreadable
 from dashboard.verdicts import TOPIC as VERDICTS_TOPIC
+from infrastructure.kafka.cluster import KafkaCluster
+from infrastructure.rows import Row
+from infrastructure.text import duration
 
 TOPIC, METRICS_TOPIC, LETTERS_TOPIC = QUERY_STATES, STREAMING_METRICS.name, DEAD_LETTERS.name
 FLOWING = Origin(QUERY_STATES, "", "QueryStates", "pipeline/monitoring/query_states.py")

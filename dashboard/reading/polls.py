@@ -10,12 +10,12 @@ from typing import Generic, TypeVar
 import streamlit as st
 from confluent_kafka import Message
 
-from contract.errors import StreamgaugeError
-from contract.kafka.cluster import KafkaCluster
-from contract.kafka.recent_records import last_records
-from contract.kafka.topic_ends import TopicEnds
 from contract.query_status import QueryStatus, source_partitions, statuses
-from contract.rows import Row
+from infrastructure.errors import StreamgaugeError
+from infrastructure.kafka.cluster import KafkaCluster
+from infrastructure.kafka.recent_records import last_records
+from infrastructure.kafka.topic_ends import TopicEnds
+from infrastructure.rows import Row
 
 TAIL_SECONDS, ENDS_SECONDS = 3, 2
 POLLS_KEPT = 15 * 60 // ENDS_SECONDS

@@ -5,14 +5,14 @@ A page calls `follow(...)` for the topic's `Follower`, takes its `snapshot` and 
 
 import streamlit as st
 
-from contract.kafka.cluster import KafkaCluster
-from contract.kafka.follower import Follower
-from contract.kafka.recent_records import DecodeMessage, Recent, RecentReader
-from contract.registry.server import RegistryServer
-from contract.rows import Decode, Row, decoder
-from contract.settings import Settings
 from contract.topic_values import value_decoder
 from contract.topics import Topic
+from infrastructure.kafka.cluster import KafkaCluster
+from infrastructure.kafka.follower import Follower
+from infrastructure.kafka.recent_records import DecodeMessage, Recent, RecentReader
+from infrastructure.registry.server import RegistryServer
+from infrastructure.rows import Decode, Row, decoder
+from infrastructure.settings import Settings
 
 
 def row_decoder(topic: Topic, registry: RegistryServer) -> Decode:

@@ -6,9 +6,9 @@ from enum import Enum
 import pandas as pd
 import streamlit as st
 
-from contract.kafka.follower import Snapshot
-from contract.text import duration
 from dashboard import formats
+from infrastructure.kafka.follower import Snapshot
+from infrastructure.text import duration
 
 STALE_AFTER = timedelta(seconds=60)
 """A page is stale when no record has arrived for this long. A running pipeline writes every few seconds."""

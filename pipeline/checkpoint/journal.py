@@ -17,10 +17,10 @@ from collections.abc import Iterable
 
 from contract.checkpoints.contents import JOURNAL, Batch, Checkpoint, Offsets, Partition, known_batches, nested
 from contract.checkpoints.names import CheckpointPlace
-from contract.errors import StreamgaugeError
-from contract.kafka.topic_ends import first_and_end_offsets
-from contract.settings import Settings
-from contract.storage.paths import StoreUnavailable, write_whole
+from infrastructure.errors import StreamgaugeError
+from infrastructure.kafka.topic_ends import first_and_end_offsets
+from infrastructure.settings import Settings
+from infrastructure.storage.paths import StoreUnavailable, write_whole
 
 
 class BatchJournal:

@@ -17,11 +17,11 @@ from pyspark.sql import types as T  # noqa: N812
 
 from contract.checkpoints.contents import Checkpoint
 from contract.checkpoints.names import CheckpointName
-from contract.errors import StreamgaugeError
-from contract.row_formats import Rows
-from contract.settings import Settings
-from contract.storage.paths import names_in
-from contract.storage.removal import bytes_on_disk
+from infrastructure.errors import StreamgaugeError
+from infrastructure.output.row_formats import Rows
+from infrastructure.settings import Settings
+from infrastructure.storage.paths import names_in
+from infrastructure.storage.removal import bytes_on_disk
 from pipeline.spark.errors import spark_errors
 
 MAX_FULLEST = 3

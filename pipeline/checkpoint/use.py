@@ -10,11 +10,11 @@ import orjson
 
 from contract.checkpoints.contents import Checkpoint
 from contract.checkpoints.names import CheckpointPlace, remains_of
-from contract.errors import StreamgaugeError
-from contract.process.locks import alone
-from contract.process.waiting import has_ended
-from contract.settings import Settings
-from contract.storage.paths import StoragePath, text_of, write_new, write_whole
+from infrastructure.errors import StreamgaugeError
+from infrastructure.process.locks import alone
+from infrastructure.process.waiting import has_ended
+from infrastructure.settings import Settings
+from infrastructure.storage.paths import StoragePath, text_of, write_new, write_whole
 from pipeline.monitoring.failures import records_gone
 from pipeline.sources.files import SCHEME
 

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
 from contract.json_text import MAX_ID_CHARACTERS
-from contract.rows import FIRST_YEAR, LAST_YEAR
+from infrastructure.rows import FIRST_YEAR, LAST_YEAR
 from pipeline.formats.confluent_avro import IS_READ, WriterSchemas
 from pipeline.query import Query
 from pipeline.sinks.topics import CompactedTopic

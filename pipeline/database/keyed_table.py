@@ -13,8 +13,8 @@ import sqlalchemy as sa
 from pyspark.sql import types as T  # noqa: N812
 from sqlalchemy.dialects import postgresql, sqlite
 
-from contract.database import Database, DatabaseRefuses
 from contract.json_text import MAX_ID_CHARACTERS
+from infrastructure.database import Database, DatabaseRefuses
 from pipeline.database.changes import IS_DELETED
 from pipeline.sinks.sink import out_of_step
 

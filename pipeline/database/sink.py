@@ -14,8 +14,8 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from contract.settings import Settings
-from contract.terminal import warn
+from infrastructure.output.terminal import warn
+from infrastructure.settings import Settings
 from pipeline.database.changes import IS_DELETED, OFFSET, UNREADABLE, table_changes
 from pipeline.query import Query
 from pipeline.sinks.sink import Deletion, Sink, name_in_sql
@@ -44,7 +44,7 @@ class DatabaseTable(Sink):
     def table(self, settings: Settings, changes: T.StructType) -> "KeyedTable":
         """The table in the database. changes: the columns of its changes."""
         # SQLAlchemy is slow to import, and every query's program has this module.
-        from contract.database import Database
+        from infrastructure.database import Database
         from pipeline.database.keyed_table import KeyedTable
 
         columns = T.StructType([field for field in changes if field.name not in {IS_DELETED, UNREADABLE, OFFSET}])

@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from contract.domains.nest import NEST_CAMERA_STATS, NEST_LOGS
-from contract.settings import Settings
+from infrastructure.settings import Settings
 from pipeline.domains import nest_activity, nest_devices, nest_status
 from pipeline.domains.nest_documents import (
     DEVICE_LOCATIONS,

@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from contract.domains.nest import NEST_TEMPERATURES
-from contract.settings import Settings
+from infrastructure.settings import Settings
 from pipeline.domains.nest_documents import (
     devices_in,
     devices_of,

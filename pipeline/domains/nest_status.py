@@ -5,9 +5,9 @@ from functools import partial
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from contract import durations
 from contract.domains.nest import NEST_CAMERA_ALERTS, NEST_CAMERA_STATUS
-from contract.settings import Settings
+from infrastructure import durations
+from infrastructure.settings import Settings
 from pipeline.domains.nest_documents import DEVICE_LOCATIONS, devices_of
 from pipeline.query import Query
 from pipeline.sinks.topics import CompactedTopicWithAlerts

@@ -11,10 +11,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
-from contract import durations
 from contract.domains.taxi import NYC_TAXI, TAXI_BOROUGH_STATS, TAXI_FLOWS, TAXI_ZONE_SESSIONS, TAXI_ZONE_SESSIONS_EARLY
 from contract.json_text import YEAR_10000
-from contract.settings import Settings
+from infrastructure import durations
+from infrastructure.settings import Settings
 from pipeline.formats.json_text import json_reason
 from pipeline.formats.json_values import flaw, may_be_rounded, misfit, number, reading, value_of
 from pipeline.query import Query

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from contract.domains.wikimedia import WIKIMEDIA, WIKIMEDIA_EDITOR_SESSIONS, WIKIMEDIA_PROCESSED, WIKIMEDIA_WIKI_STATS
 from contract.json_text import YEAR_10000
-from contract.settings import Settings
+from infrastructure.settings import Settings
 from pipeline.formats.confluent_avro import IS_READ, Subject, WriterSchemas, events
 from pipeline.formats.json_values import is_identifier, too_long
 from pipeline.query import Query

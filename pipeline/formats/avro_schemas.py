@@ -8,7 +8,7 @@ from typing import Any
 
 from fastavro.schema import expand_schema
 
-from contract.registry.nesting import PRIMITIVE, branches_of, is_record, parts_of
+from infrastructure.registry.nesting import PRIMITIVE, branches_of, is_record, parts_of
 
 Schema = Any
 """A parsed JSON schema: a name, a list (a union), or an object."""

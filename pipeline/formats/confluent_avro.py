@@ -17,9 +17,9 @@ from pyspark.sql import functions as F  # noqa: N812 - as PySpark's own document
 from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.avro.functions import from_avro, to_avro
 
-from contract.registry.nesting import most_bytes
-from contract.storage.data_files import data_file
 from contract.topics import Topic
+from infrastructure.registry.nesting import most_bytes
+from infrastructure.storage.data_files import data_file
 from pipeline.formats.avro_schemas import reader_schema, with_marker
 
 PREFIX_BYTES = 5

@@ -11,14 +11,14 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.avro.functions import from_avro
 
-from contract.errors import StreamgaugeError
-from contract.settings import Settings
+from infrastructure.errors import StreamgaugeError
+from infrastructure.settings import Settings
 from pipeline.formats.avro_schemas import UnusableSchemaError, reader_schema, with_marker
 from pipeline.formats.confluent_avro import IS_READ, MOST_UNKNOWN_IDS, Subject, WriterSchemas
 from pipeline.spark.errors import SparkFailure, first_line
 
 if TYPE_CHECKING:
-    from contract.registry.client import SchemaRegistry
+    from infrastructure.registry.client import SchemaRegistry
 
 AGAIN_SECONDS, MOST_SECONDS = 60, 600
 """After how long the registry is asked again for an id that it did not have: each time twice as long, up to the second number."""
@@ -39,7 +39,7 @@ class SchemaBook:
     @classmethod
     def of_registry(cls, settings: Settings) -> Self:
         """A book of the registry in `settings`. Fetches nothing yet."""
-        from contract.registry.client import SchemaRegistry  # slow to import, and most queries read JSON
+        from infrastructure.registry.client import SchemaRegistry  # slow to import, and most queries read JSON
 
         return cls(SchemaRegistry(settings.registry))
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from pyspark.sql import SparkSession
 
-from contract.settings import Settings
-from contract.storage.paths import StoragePath
+from infrastructure.settings import Settings
+from infrastructure.storage.paths import StoragePath
 from pipeline.ingest.json_types import paths
 from pipeline.ingest.location import Location, TableSchema
 from pipeline.ingest.records import newest, table_rows, usable

@@ -12,8 +12,8 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
-from contract.errors import StreamgaugeError
 from contract.json_text import without_case
+from infrastructure.errors import StreamgaugeError
 
 _WHOLE = T.DecimalType(38, 0)
 _BIGINT_DIGITS = 20

@@ -8,9 +8,9 @@ from typing import Any
 
 from pyspark.sql import types as T  # noqa: N812
 
-from contract.errors import StreamgaugeError
-from contract.settings import Settings
-from contract.storage.paths import StoragePath, text_of, write_whole
+from infrastructure.errors import StreamgaugeError
+from infrastructure.settings import Settings
+from infrastructure.storage.paths import StoragePath, text_of, write_whole
 from pipeline.ingest.json_types import KeptAsText
 from pipeline.sinks.sink import name_in_sql
 

@@ -11,10 +11,10 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from contract.errors import StreamgaugeError
-from contract.lake_environment import HAS_DELTA
-from contract.settings import Settings
-from contract.storage.paths import StoragePath
+from infrastructure.errors import StreamgaugeError
+from infrastructure.lake_environment import HAS_DELTA
+from infrastructure.settings import Settings
+from infrastructure.storage.paths import StoragePath
 from pipeline.ingest.json_types import (
     ORIGIN,
     RESERVED,

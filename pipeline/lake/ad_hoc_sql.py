@@ -10,8 +10,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
-from contract.errors import StreamgaugeError
-from contract.row_formats import Rows
+from infrastructure.errors import StreamgaugeError
+from infrastructure.output.row_formats import Rows
 from pipeline.lake.read_only import WITHOUT_SUBSTITUTION_AND_PATHS, check_plan, check_statement
 from pipeline.lake.tables import Table
 from pipeline.spark.errors import SparkFailure, first_line, spark_errors

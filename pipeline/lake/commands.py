@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from contract.errors import StreamgaugeError
-from contract.lake_environment import continue_with_delta, is_delta_here
-from contract.output_format import RowFormatOption
-from contract.settings import Settings
-from contract.terminal import out
+from infrastructure.errors import StreamgaugeError
+from infrastructure.lake_environment import continue_with_delta, is_delta_here
+from infrastructure.output.format_option import RowFormatOption
+from infrastructure.output.terminal import out
+from infrastructure.settings import Settings
 
 if TYPE_CHECKING:  # importing Spark takes a second or more
     from pyspark.sql import SparkSession
@@ -25,7 +25,7 @@ def query(
     output_format: RowFormatOption = "table",
 ) -> None:
     """Query tables and result topics by SQL, or list them. Only queries are allowed."""
-    from contract.row_formats import Rows, show
+    from infrastructure.output.row_formats import Rows, show
     from pipeline.lake.ad_hoc_sql import answer
     from pipeline.lake.sql_tables import sql_tables
     from pipeline.spark.session import running_session
@@ -64,7 +64,7 @@ def maintain(
     allow_short_retention: Annotated[bool, typer.Option("--allow-short-retention", help="allow a --retain below 7 days")] = False,  # noqa: FBT002
 ) -> None:
     """Compact Delta tables, and delete their unused files. This is safe while queries run."""
-    from contract import durations
+    from infrastructure import durations
 
     retain_seconds = durations.seconds(retain, "--retain")
     if retain_seconds < SAFE_RETENTION_SECONDS and not allow_short_retention:

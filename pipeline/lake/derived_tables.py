@@ -8,10 +8,10 @@ from typing import Literal
 
 from pyspark.sql import DataFrame, SparkSession
 
-from contract.errors import StreamgaugeError, check_names
-from contract.lake_environment import HAS_DELTA
-from contract.settings import Settings
-from contract.storage.data_files import data_file
+from infrastructure.errors import StreamgaugeError, check_names
+from infrastructure.lake_environment import HAS_DELTA
+from infrastructure.settings import Settings
+from infrastructure.storage.data_files import data_file
 from pipeline.lake.ad_hoc_sql import query_result
 from pipeline.lake.sql_tables import sql_tables
 

@@ -7,10 +7,10 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from contract.create_topics import longest_kept_ms
-from contract.errors import StreamgaugeError
-from contract.lake_environment import HAS_DELTA
-from contract.settings import Settings
-from contract.text import size_text
+from infrastructure.errors import StreamgaugeError
+from infrastructure.lake_environment import HAS_DELTA
+from infrastructure.settings import Settings
+from infrastructure.text import size_text
 from pipeline.catalog import all_queries
 from pipeline.ingest.location import DELETIONS, SCHEMA_ENDING, TableSchema
 from pipeline.lake.tables import LakeTable

@@ -1,8 +1,8 @@
 """Whether a topic can have the names that ingesting it takes: of its table, its queries and their files."""
 
-from contract.errors import StreamgaugeError
-from contract.settings import Settings
 from contract.topics import DEAD_LETTERS
+from infrastructure.errors import StreamgaugeError
+from infrastructure.settings import Settings
 from pipeline.catalog import all_queries
 from pipeline.ingest.location import Location, locations
 from pipeline.ingest.upsert import queries_of

@@ -5,7 +5,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from contract.errors import StreamgaugeError
+from infrastructure.errors import StreamgaugeError
 
 _NODES = frozenset(
     [

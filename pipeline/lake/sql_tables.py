@@ -6,8 +6,8 @@ from operator import attrgetter
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812
 
-from contract.errors import StreamgaugeError
-from contract.settings import Settings
+from infrastructure.errors import StreamgaugeError
+from infrastructure.settings import Settings
 from pipeline.catalog import all_queries, queries
 from pipeline.lake.tables import LakeTable, Table, tables
 from pipeline.query import Query

@@ -8,10 +8,10 @@ from typing import Literal
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812
 
-from contract.errors import StreamgaugeError, check_names
-from contract.lake_environment import HAS_DELTA, NeedsDelta
-from contract.settings import Settings
-from contract.storage.paths import StoragePath, folders_in
+from infrastructure.errors import StreamgaugeError, check_names
+from infrastructure.lake_environment import HAS_DELTA, NeedsDelta
+from infrastructure.settings import Settings
+from infrastructure.storage.paths import StoragePath, folders_in
 from pipeline.sinks.sink import name_in_sql
 from pipeline.spark.errors import spark_errors
 

@@ -8,12 +8,12 @@ from typing import Literal
 import orjson
 from confluent_kafka import KafkaException
 
-from contract.kafka.cluster import close_producer
-from contract.settings import Settings
-from contract.text import utc_text
 from contract.topics import ALERTS
-from contract.web.outbox import LAST_ALERTS_SECONDS, MAX_WAITING
-from contract.web.webhook import Webhook
+from infrastructure.kafka.cluster import close_producer
+from infrastructure.settings import Settings
+from infrastructure.text import utc_text
+from infrastructure.web.outbox import LAST_ALERTS_SECONDS, MAX_WAITING
+from infrastructure.web.webhook import Webhook
 
 
 class Alerts:

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from contract.checkpoints.contents import WAYS_OUT
 from contract.checkpoints.names import CheckpointPlace
-from contract.kafka.errors import CLOCKS_DIFFER, java_forbidden, java_refused
-from contract.settings import Settings
-from contract.text import without_credentials
+from infrastructure.kafka.errors import CLOCKS_DIFFER, java_forbidden, java_refused
+from infrastructure.settings import Settings
+from infrastructure.text import without_credentials
 
 MAX_ERROR_CHARACTERS = 300
 MAX_DETAIL_CHARACTERS = 4_000

@@ -23,13 +23,13 @@ from pyspark.sql.streaming.listener import (
 )
 
 from contract.checkpoints.contents import Offsets, Partition
-from contract.kafka.cluster import close_producer
-from contract.kafka.errors import forbidden, is_forbidden
-from contract.kafka.topic_ends import TopicEnds
 from contract.query_status import HEARTBEAT_SECONDS
-from contract.settings import Settings
-from contract.text import utc_text
 from contract.topics import QUERY_STATES, STREAMING_METRICS
+from infrastructure.kafka.cluster import close_producer
+from infrastructure.kafka.errors import forbidden, is_forbidden
+from infrastructure.kafka.topic_ends import TopicEnds
+from infrastructure.settings import Settings
+from infrastructure.text import utc_text
 from pipeline.monitoring.consumers import Consumers, read_to
 from pipeline.monitoring.failures import Failure, failure_of
 from pipeline.monitoring.measures import measures

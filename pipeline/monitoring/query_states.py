@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from contract.text import utc_text
+from infrastructure.text import utc_text
 from pipeline.monitoring.failures import Failure
 
 LATE, LATE_TOTAL = "rows_dropped_by_watermark", "rows_dropped_by_watermark_total"

@@ -6,10 +6,10 @@ from typing import Any, Literal
 
 import orjson
 
-from contract import durations
 from contract.query_status import IDLE, RUNNING, QueryStatus, decode_state, status_of
-from contract.settings import Settings
-from contract.text import duration
+from infrastructure import durations
+from infrastructure.settings import Settings
+from infrastructure.text import duration
 
 LAG_SECONDS = 60
 """How long a lag must last: a query that restarts or waits for its trigger is behind for a moment."""

@@ -36,9 +36,9 @@ from typing import Any
 from py4j.protocol import Py4JJavaError
 
 from contract.checkpoints.contents import Partition
-from contract.errors import StreamgaugeError, Unavailable
-from contract.kafka.errors import BatchesRefused, KafkaUnavailable, TopicMissing
-from contract.settings import Settings
+from infrastructure.errors import StreamgaugeError, Unavailable
+from infrastructure.kafka.errors import BatchesRefused, KafkaUnavailable, TopicMissing
+from infrastructure.settings import Settings
 from pipeline.formats.confluent_avro import unknown_ids
 from pipeline.monitoring.alerts import Alerts
 from pipeline.monitoring.failures import Failure, Remedy, diagnosis, failure_of, hides_its_cause

@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 
 from contract.checkpoints.names import CheckpointName, remains_of
-from contract.errors import check_names
-from contract.settings import Settings
-from contract.storage.paths import StoragePath, write_whole
-from contract.storage.removal import bytes_on_disk, remove
-from contract.text import size_text
+from infrastructure.errors import check_names
+from infrastructure.settings import Settings
+from infrastructure.storage.paths import StoragePath, write_whole
+from infrastructure.storage.removal import bytes_on_disk, remove
+from infrastructure.text import size_text
 from pipeline.catalog import all_queries
 from pipeline.checkpoint.use import RESET, check_owner, interrupted_resets, locked
 from pipeline.ingest.upsert import ingest_named

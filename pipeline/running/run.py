@@ -14,12 +14,12 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from contract.checkpoints.contents import Checkpoint, Partition, batch_of, nested, offsets_of
 from contract.checkpoints.names import others_of_query
-from contract.errors import StreamgaugeError
-from contract.kafka.recent_records import last_records
-from contract.kafka.topic_ends import first_and_end_offsets
-from contract.registry.avro_reader import schema_id_of
-from contract.settings import Settings
-from contract.storage.paths import names_in
+from infrastructure.errors import StreamgaugeError
+from infrastructure.kafka.recent_records import last_records
+from infrastructure.kafka.topic_ends import first_and_end_offsets
+from infrastructure.registry.avro_reader import schema_id_of
+from infrastructure.settings import Settings
+from infrastructure.storage.paths import names_in
 from pipeline.checkpoint.journal import BatchJournal
 from pipeline.checkpoint.use import check_reset, check_source
 from pipeline.formats.confluent_avro import WriterSchemas, schema_ids

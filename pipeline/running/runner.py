@@ -12,14 +12,14 @@ from typing import Any
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
-from contract.errors import StreamgaugeError, Unavailable
-from contract.kafka.errors import TopicMissing
-from contract.process.locks import InUse
-from contract.process.stop_signals import Stopped, StopRequest
-from contract.process.waiting import FINISH_SECONDS
 from contract.query_status import SILENT, read_statuses
-from contract.settings import Settings
-from contract.text import utc_text
+from infrastructure.errors import StreamgaugeError, Unavailable
+from infrastructure.kafka.errors import TopicMissing
+from infrastructure.process.locks import InUse
+from infrastructure.process.stop_signals import Stopped, StopRequest
+from infrastructure.process.waiting import FINISH_SECONDS
+from infrastructure.settings import Settings
+from infrastructure.text import utc_text
 from pipeline.checkpoint.use import claim, locked
 from pipeline.monitoring.alerts import Alerts
 from pipeline.monitoring.consumers import Consumers

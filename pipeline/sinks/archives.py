@@ -7,9 +7,9 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from contract.checkpoints.contents import last_entry
-from contract.errors import StreamgaugeError
-from contract.settings import Settings
-from contract.storage.paths import StoragePath
+from infrastructure.errors import StreamgaugeError
+from infrastructure.settings import Settings
+from infrastructure.storage.paths import StoragePath
 from pipeline.sinks.sink import Deletion, Sink, deletion_of_table
 from pipeline.sources.kafka import ORIGIN
 

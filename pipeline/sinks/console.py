@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from contract.settings import Settings
+from infrastructure.settings import Settings
 from pipeline.sinks.sink import Sink
 
 MAX_ROWS = 200

@@ -11,11 +11,11 @@ from typing import ClassVar
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from contract.errors import StreamgaugeError
-from contract.settings import Settings
-from contract.storage.paths import StoragePath
-from contract.storage.removal import bytes_on_disk, remove
-from contract.text import size_text
+from infrastructure.errors import StreamgaugeError
+from infrastructure.settings import Settings
+from infrastructure.storage.paths import StoragePath
+from infrastructure.storage.removal import bytes_on_disk, remove
+from infrastructure.text import size_text
 
 
 @dataclass(frozen=True)

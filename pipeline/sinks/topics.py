@@ -16,13 +16,13 @@ from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from contract.create_topics import most_batch_bytes
-from contract.errors import StreamgaugeError
-from contract.kafka.errors import BatchesRefused
-from contract.kafka.result_table import read_keys
-from contract.kafka.topic_ends import first_and_end_offsets
-from contract.kafka.writing import write_rows
-from contract.settings import Settings
 from contract.topics import ALERTS, MAX_RECORD_BYTES, Topic
+from infrastructure.errors import StreamgaugeError
+from infrastructure.kafka.errors import BatchesRefused
+from infrastructure.kafka.result_table import read_keys
+from infrastructure.kafka.topic_ends import first_and_end_offsets
+from infrastructure.kafka.writing import write_rows
+from infrastructure.settings import Settings
 from pipeline.formats.confluent_avro import IS_READ, Subject, WriterSchemas, encoded
 from pipeline.formats.schema_book import SchemaBook
 from pipeline.sinks.sink import Deletion, Sink
@@ -147,7 +147,7 @@ class CompactedAvroTopic(CompactedTopic):
 
         Raises RegistryUnavailable when the schema registry cannot be reached.
         """
-        from contract.registry.client import SchemaRegistry  # slow to import
+        from infrastructure.registry.client import SchemaRegistry  # slow to import
 
         schema_id = SchemaRegistry(settings.registry).register(self.subject.name, self.subject.schema)
         value = encoded(F.struct(*rows.columns), schema_id, self.subject.schema)

@@ -12,9 +12,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from contract.checkpoints.contents import Partition
-from contract.errors import StreamgaugeError
-from contract.settings import Settings
 from contract.topics import DEAD_LETTERS
+from infrastructure.errors import StreamgaugeError
+from infrastructure.settings import Settings
 from pipeline.sources.documents import Line, lines_of
 from pipeline.sources.kafka import RECORD, source_partitions
 

@@ -1,6 +1,6 @@
 """Kafka topics as sources: reads records with their raw bytes, as a stream or as a batch.
 
-Each record gets a clock (contract/kafka/record_clock.py). The watermark follows the latest event, so one event in the year 2099 would make
+Each record gets a clock (infrastructure/kafka/record_clock.py). The watermark follows the latest event, so one event in the year 2099 would make
 all others late: decoding leaves out events after `latest_event`. That depends on the record alone, so a batch that runs again, and `verify`,
 get the same result.
 """
@@ -16,11 +16,11 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from contract.checkpoints.contents import Offsets, Partition, nested, offsets_of
-from contract.errors import StreamgaugeError
-from contract.kafka.errors import no_answer, no_topic
-from contract.kafka.record_clock import CLOCK_MS, LAST_CLOCK_MS
-from contract.kafka.topic_ends import EARLIEST, METADATA_SECONDS, NEWEST, first_and_end_offsets, list_offsets, partitions_by_topic
-from contract.settings import Settings
+from infrastructure.errors import StreamgaugeError
+from infrastructure.kafka.errors import no_answer, no_topic
+from infrastructure.kafka.record_clock import CLOCK_MS, LAST_CLOCK_MS
+from infrastructure.kafka.topic_ends import EARLIEST, METADATA_SECONDS, NEWEST, first_and_end_offsets, list_offsets, partitions_by_topic
+from infrastructure.settings import Settings
 from pipeline.spark.kafka_options import kafka_options
 
 RECORD_SCHEMA = "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, clock timestamp"

@@ -8,9 +8,9 @@ import pandas as pd
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812 - as PySpark's own documentation names it
 
-from contract.errors import StreamgaugeError
-from contract.settings import Settings
 from contract.static_tables import files_of
+from infrastructure.errors import StreamgaugeError
+from infrastructure.settings import Settings
 
 UNKNOWN = "unknown"
 """The zip code of what a table has no row of."""

@@ -17,7 +17,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as PySpark's own documentation names it
 
 from contract.checkpoints.contents import Partition
-from contract.settings import Settings
+from infrastructure.settings import Settings
 from pipeline.sources.kafka import ORIGIN
 
 MAX_BRANCHES = 32

@@ -10,11 +10,11 @@ from pathlib import Path
 
 from pyspark.sql import functions as F  # noqa: N812
 
-from contract.errors import StreamgaugeError
-from contract.java import class_data
-from contract.lake_environment import HAS_DELTA
-from contract.settings import Settings
-from contract.storage.temporary import temporary_folder
+from infrastructure.errors import StreamgaugeError
+from infrastructure.java import class_data
+from infrastructure.lake_environment import HAS_DELTA
+from infrastructure.settings import Settings
+from infrastructure.storage.temporary import temporary_folder
 from pipeline.spark.jvm import fixed_class_path, java
 from pipeline.spark.session import spark_session
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from contract.errors import StreamgaugeError
-from contract.settings import Settings
-from contract.spark_master import LOOPBACK, address_towards, is_local, is_managed
+from infrastructure.errors import StreamgaugeError
+from infrastructure.settings import Settings
+from infrastructure.spark_master import LOOPBACK, address_towards, is_local, is_managed
 from pipeline.spark.errors import SparkFailure
 
 EXECUTOR_SECONDS = 60

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
-from contract.errors import StreamgaugeError
+from infrastructure.errors import StreamgaugeError
 
 SparkFailure = (PySparkException, Py4JJavaError)
 """PySpark has an exception class for failures in a query's plan and tasks, but none for those thrown by Spark's scheduler."""

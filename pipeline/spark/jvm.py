@@ -20,12 +20,12 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 from pyspark.serializers import UTF8Deserializer, read_int
 
-from contract.errors import StreamgaugeError
-from contract.java import class_data, jars
-from contract.java.runtime import java_home
-from contract.settings import Settings
-from contract.spark_master import LOOPBACK, is_local
-from contract.storage.temporary import temporary_folder
+from infrastructure.errors import StreamgaugeError
+from infrastructure.java import class_data, jars
+from infrastructure.java.runtime import java_home
+from infrastructure.settings import Settings
+from infrastructure.spark_master import LOOPBACK, is_local
+from infrastructure.storage.temporary import temporary_folder
 
 SPARK_HOME = Path(pyspark.__path__[0])
 CONFIGURATION = ("SPARK_HOME", "SPARK_CONF_DIR", "HADOOP_CONF_DIR", "YARN_CONF_DIR", "SPARK_DIST_CLASSPATH", "PYSPARK_SUBMIT_ARGS")

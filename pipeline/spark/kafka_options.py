@@ -2,9 +2,9 @@
 
 from pyspark.sql import SparkSession
 
-from contract.errors import StreamgaugeError
-from contract.kafka.client_options import VARIABLE, client_options
-from contract.settings import Settings
+from infrastructure.errors import StreamgaugeError
+from infrastructure.kafka.client_options import VARIABLE, client_options
+from infrastructure.settings import Settings
 
 
 def kafka_options(settings: Settings) -> dict[str, str]:

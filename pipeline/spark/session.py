@@ -18,15 +18,15 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
-from contract.errors import StreamgaugeError
-from contract.java import jars
-from contract.java.runtime import java_home, log_options
-from contract.lake_environment import HAS_DELTA
-from contract.process.logs import rotate
-from contract.settings import Settings
-from contract.spark_master import LOOPBACK, is_local, path_with_own_python
-from contract.storage.temporary import temporary_folder
 from contract.topics import MAX_RECORD_BYTES
+from infrastructure.errors import StreamgaugeError
+from infrastructure.java import jars
+from infrastructure.java.runtime import java_home, log_options
+from infrastructure.lake_environment import HAS_DELTA
+from infrastructure.process.logs import rotate
+from infrastructure.settings import Settings
+from infrastructure.spark_master import LOOPBACK, is_local, path_with_own_python
+from infrastructure.storage.temporary import temporary_folder
 from pipeline.spark.cluster import check_executors, cluster_config, refuse_folders_of_one_machine
 from pipeline.spark.errors import first_line
 from pipeline.spark.jvm import start_jvm

@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from contract.errors import StreamgaugeError
 from contract.json_text import MAX_DIGITS
+from infrastructure.errors import StreamgaugeError
 from producers.delivery.events import MS_PER_SECOND, Event
 
 LATE_SHARE = 0.8

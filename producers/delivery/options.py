@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from contract.errors import StreamgaugeError
+from infrastructure.errors import StreamgaugeError
 
 YEARS = range(2010, 2501)
 MAX_SECONDS_BETWEEN = 86_400

@@ -4,13 +4,13 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from contract import durations
-from contract.errors import Unavailable
-from contract.kafka.errors import TopicMissing
-from contract.kafka.recent_records import last_records
-from contract.kafka.record_clock import clock_ms_of
-from contract.process.waiting import AWAY_SECONDS, RETRY_SECONDS, Say
-from contract.settings import Settings
+from infrastructure import durations
+from infrastructure.errors import Unavailable
+from infrastructure.kafka.errors import TopicMissing
+from infrastructure.kafka.recent_records import last_records
+from infrastructure.kafka.record_clock import clock_ms_of
+from infrastructure.process.waiting import AWAY_SECONDS, RETRY_SECONDS, Say
+from infrastructure.settings import Settings
 from producers.delivery.events import MS_PER_SECOND
 
 T = TypeVar("T")

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from contract.errors import StreamgaugeError
-from contract.kafka.cluster import KafkaCluster
-from contract.kafka.record_clock import clock_header
-from contract.process.stop_signals import stop_requested
-from contract.process.waiting import AWAY_SECONDS, FINISH_SECONDS
-from contract.terminal import err, out
+from infrastructure.errors import StreamgaugeError
+from infrastructure.kafka.cluster import KafkaCluster
+from infrastructure.kafka.record_clock import clock_header
+from infrastructure.output.terminal import err, out
+from infrastructure.process.stop_signals import stop_requested
+from infrastructure.process.waiting import AWAY_SECONDS, FINISH_SECONDS
 from producers.delivery.events import Event, Idle, Source
 from producers.delivery.faults import TOO_LATE_WATERMARKS, Corrupt, Faults, with_faults
 from producers.delivery.pacing import at_rate, by_event_time, paced

@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, Message
 
-from contract.errors import StreamgaugeError
-from contract.kafka.cluster import KafkaCluster, close_producer
-from contract.kafka.errors import CLOCKS_DIFFER, forbidden, is_forbidden, no_answer, no_topic, raise_if_access_denied
-from contract.process.waiting import AWAY_SECONDS, REQUEST_SECONDS
 from contract.topics import MAX_RECORD_BYTES
+from infrastructure.errors import StreamgaugeError
+from infrastructure.kafka.cluster import KafkaCluster, close_producer
+from infrastructure.kafka.errors import CLOCKS_DIFFER, forbidden, is_forbidden, no_answer, no_topic, raise_if_access_denied
+from infrastructure.process.waiting import AWAY_SECONDS, REQUEST_SECONDS
 from producers.delivery.resume import when_it_answers
 
 _SENDS_PER_POLL = 200

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from contract import durations
-from contract.settings import Settings
-from contract.terminal import err
+from infrastructure import durations
+from infrastructure.output.terminal import err
+from infrastructure.settings import Settings
 from producers.delivery import options
 
 _ONLY_SIMULATED = {"cameras": "--cameras", "speed_up": "--speed-up", "start": "--start"}

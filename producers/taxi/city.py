@@ -8,7 +8,7 @@ import csv
 import numpy as np
 import numpy.typing as npt
 
-from contract.storage.data_files import data_file
+from infrastructure.storage.data_files import data_file
 
 ZONE_TABLE = "taxi_zone_lookup.csv"
 

@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
-from contract import durations
-from contract.settings import Settings
-from contract.terminal import err
+from infrastructure import durations
+from infrastructure.output.terminal import err
+from infrastructure.settings import Settings
 from producers.delivery import options
 
 _START = datetime(2024, 3, 1, tzinfo=UTC)

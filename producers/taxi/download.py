@@ -7,9 +7,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from rich.console import Console
 
-from contract.errors import StreamgaugeError
-from contract.storage.downloads import draft_of, sha256
-from contract.web.client import client, reason
+from infrastructure.errors import StreamgaugeError
+from infrastructure.storage.downloads import draft_of, sha256
+from infrastructure.web.client import client, reason
 
 TLC_URL = "https://d37ci6vzurychx.cloudfront.net/trip-data"
 """Where TLC publishes its trip records."""

@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from contract.errors import StreamgaugeError
-from contract.storage.paths import StoragePath
-from contract.text import without_credentials
+from infrastructure.errors import StreamgaugeError
+from infrastructure.storage.paths import StoragePath
+from infrastructure.text import without_credentials
 from producers.taxi.trips import DROPOFF, ESSENTIAL, TIMES, TRIP, TRIPS_PER_BATCH
 
 _DATE_AND_TIME = r"^\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?Z?$"

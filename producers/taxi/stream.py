@@ -5,7 +5,7 @@ from itertools import islice
 
 import orjson
 
-from contract.storage.paths import StoragePath
+from infrastructure.storage.paths import StoragePath
 from producers.delivery.events import Event
 from producers.delivery.faults import NO_JSON_TEXT, damaged_by
 from producers.delivery.summary import Summary

@@ -9,8 +9,8 @@ from confluent_kafka.schema_registry import Schema, topic_subject_name_strategy
 from confluent_kafka.schema_registry.avro import AvroSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 
-from contract.errors import StreamgaugeError
-from contract.registry.client import AVRO, SchemaRegistry
+from infrastructure.errors import StreamgaugeError
+from infrastructure.registry.client import AVRO, SchemaRegistry
 from producers.delivery.faults import damaged_by, empty
 from producers.wikimedia.edits import Edit
 

@@ -17,8 +17,8 @@ import orjson
 
 from contract.domains.wikimedia import WIKIMEDIA
 from contract.json_text import repeats_a_name
-from contract.text import utc_text
 from contract.topics import DEAD_LETTERS, MAX_RECORD_BYTES, MAX_VALUE_BYTES
+from infrastructure.text import utc_text
 from producers.delivery.events import MS_PER_SECOND, Event, Source
 from producers.delivery.summary import Summary
 from producers.wikimedia.avro import Encode

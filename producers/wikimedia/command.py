@@ -5,10 +5,10 @@ from typing import Annotated
 
 import typer
 
-from contract import durations
-from contract.settings import Settings
-from contract.terminal import err
-from contract.text import without_credentials
+from infrastructure import durations
+from infrastructure.output.terminal import err
+from infrastructure.settings import Settings
+from infrastructure.text import without_credentials
 from producers.delivery import options
 
 _ONLY_SIMULATED = {"speed_up": "--speed-up", "start": "--start"}
@@ -40,7 +40,7 @@ def produce(  # noqa: PLR0913 - one parameter an option
     json: options.AsJson = False,
 ) -> None:
     """Produce changes of Wikimedia's wikis in Avro, simulated, live or recorded."""
-    from contract.storage.data_files import data_file
+    from infrastructure.storage.data_files import data_file
     from producers.delivery.faults import Faults
     from producers.wikimedia import run
     from producers.wikimedia.avro import schema_text

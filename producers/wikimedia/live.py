@@ -20,9 +20,9 @@ from typing import NamedTuple, NoReturn
 
 import httpx2
 
-from contract.errors import StreamgaugeError
-from contract.text import without_credentials
-from contract.web.client import client, reason
+from infrastructure.errors import StreamgaugeError
+from infrastructure.text import without_credentials
+from infrastructure.web.client import client, reason
 from producers.delivery.events import Idle
 from producers.wikimedia.server_sent_events import ServerSentEvent, lines, messages
 

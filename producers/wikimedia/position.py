@@ -7,9 +7,9 @@ from pathlib import Path
 
 import orjson
 
-from contract.errors import StreamgaugeError
-from contract.storage.paths import write_whole
-from contract.text import without_credentials
+from infrastructure.errors import StreamgaugeError
+from infrastructure.storage.paths import write_whole
+from infrastructure.text import without_credentials
 
 SECONDS_BETWEEN_SAVES = 1.0
 REMEMBERED_IDS = 50_000

@@ -9,12 +9,12 @@ from pathlib import Path
 from confluent_kafka import Message
 
 from contract.domains.wikimedia import WIKIMEDIA
-from contract.kafka.cluster import KafkaCluster
-from contract.kafka.recent_records import last_records
-from contract.process.locks import alone
-from contract.registry.client import SchemaRegistry
-from contract.settings import Settings
-from contract.terminal import err
+from infrastructure.kafka.cluster import KafkaCluster
+from infrastructure.kafka.recent_records import last_records
+from infrastructure.output.terminal import err
+from infrastructure.process.locks import alone
+from infrastructure.registry.client import SchemaRegistry
+from infrastructure.settings import Settings
 from producers.delivery.events import Event, Idle, Source
 from producers.delivery.faults import Faults
 from producers.delivery.resume import when_it_answers

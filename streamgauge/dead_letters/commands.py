@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from contract.output_format import FormatOption
-from contract.settings import Settings
-from contract.terminal import err, out
+from infrastructure.output.format_option import FormatOption
+from infrastructure.output.terminal import err, out
+from infrastructure.settings import Settings
 
 if TYPE_CHECKING:  # importing Kafka's client takes a while
     from streamgauge.dead_letters.letters import Choice
@@ -55,9 +55,9 @@ def replay(
     yes: Annotated[bool, typer.Option("--yes", help="do not ask")] = False,  # noqa: FBT002
 ) -> None:
     """Send records to their topics again, when the cause is fixed. Those that were sent before are not sent again."""
-    from contract.process.locks import alone
-    from contract.storage.removal import confirm
-    from contract.text import printable
+    from infrastructure.process.locks import alone
+    from infrastructure.storage.removal import confirm
+    from infrastructure.text import printable
     from streamgauge.dead_letters.replay import plan_of
     from streamgauge.dead_letters.replay import replay as send
 

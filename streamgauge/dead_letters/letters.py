@@ -11,10 +11,10 @@ import orjson
 from confluent_kafka import Message
 
 from contract.domains import TOPICS
-from contract.kafka.cluster import KafkaCluster
-from contract.kafka.result_table import timestamp_ms_of
-from contract.text import escaped, utc_text
 from contract.topics import DEAD_LETTERS
+from infrastructure.kafka.cluster import KafkaCluster
+from infrastructure.kafka.result_table import timestamp_ms_of
+from infrastructure.text import escaped, utc_text
 from streamgauge.records.reader import TopicRecords
 from streamgauge.records.start import Start
 

@@ -4,14 +4,14 @@ import orjson
 from rich.table import Table
 from rich.text import Text
 
-from contract.kafka.cluster import KafkaCluster
-from contract.kafka.dead_letters import letter_of, source_of
-from contract.kafka.recent_records import Recent, RecentReader
-from contract.kafka.result_table import left_out
-from contract.rows import Row
-from contract.terminal import warn
-from contract.text import printable
 from contract.topics import DEAD_LETTERS
+from infrastructure.kafka.cluster import KafkaCluster
+from infrastructure.kafka.dead_letters import letter_of, source_of
+from infrastructure.kafka.recent_records import Recent, RecentReader
+from infrastructure.kafka.result_table import left_out
+from infrastructure.output.terminal import warn
+from infrastructure.rows import Row
+from infrastructure.text import printable
 
 _WIDE_COLUMNS = 110
 

@@ -14,10 +14,10 @@ from typing import Any
 import orjson
 from confluent_kafka import TIMESTAMP_CREATE_TIME, KafkaError, KafkaException, Message
 
-from contract.errors import StreamgaugeError
-from contract.kafka.cluster import KafkaCluster, close_producer
-from contract.kafka.topic_ends import partitions_by_topic
 from contract.topics import MAX_RECORD_BYTES, MAX_VALUE_BYTES
+from infrastructure.errors import StreamgaugeError
+from infrastructure.kafka.cluster import KafkaCluster, close_producer
+from infrastructure.kafka.topic_ends import partitions_by_topic
 from streamgauge.dead_letters.letters import Letter
 from streamgauge.records.reader import TopicRecords
 from streamgauge.records.start import Start

@@ -4,9 +4,9 @@ import subprocess
 import time
 from collections.abc import Sequence
 
-from contract.process.logs import rotate
-from contract.process.waiting import RETRY_SECONDS, Say
-from contract.settings import Settings
+from infrastructure.process.logs import rotate
+from infrastructure.process.waiting import RETRY_SECONDS, Say
+from infrastructure.settings import Settings
 from streamgauge.demo.services import STOP_SECONDS
 from streamgauge.platform import server
 from streamgauge.platform.log_file import Log

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from contract.errors import StreamgaugeError, check_names
-from contract.settings import Settings
-from contract.terminal import err, out
+from infrastructure.errors import StreamgaugeError, check_names
+from infrastructure.output.terminal import err, out
+from infrastructure.settings import Settings
 
 
 def demo(

@@ -15,15 +15,15 @@ from rich.console import Console
 from rich.status import Status
 
 from contract.domains.domain import Domain
-from contract.errors import StreamgaugeError
-from contract.java import jars
-from contract.java.runtime import java_home
-from contract.process.locks import alone
-from contract.process.waiting import Reminder, Say
 from contract.query_status import FAILED, IDLE, RUNNING
-from contract.settings import Settings
-from contract.terminal import can_redraw
-from contract.text import size_text
+from infrastructure.errors import StreamgaugeError
+from infrastructure.java import jars
+from infrastructure.java.runtime import java_home
+from infrastructure.output.terminal import can_redraw
+from infrastructure.process.locks import alone
+from infrastructure.process.waiting import Reminder, Say
+from infrastructure.settings import Settings
+from infrastructure.text import size_text
 from streamgauge.demo.background import EVERYTHING_RUNS, pid_file
 from streamgauge.demo.disk import DiskSpace, most_bytes_of_topics
 from streamgauge.demo.live import LiveFigures, query_states

@@ -5,9 +5,9 @@ import time
 from collections.abc import Callable, Sequence
 
 from contract.domains import TOPICS
-from contract.process.waiting import Say
-from contract.settings import Settings
-from contract.text import size_text
+from infrastructure.process.waiting import Say
+from infrastructure.settings import Settings
+from infrastructure.text import size_text
 from streamgauge.demo.supervision import Supervised
 from streamgauge.platform.kafka import PARTITION_BYTES, SEGMENT_BYTES
 

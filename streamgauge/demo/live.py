@@ -10,12 +10,12 @@ from confluent_kafka.admin import TopicDescription
 
 from contract.domains import TOPICS
 from contract.domains.domain import Domain
-from contract.kafka.result_table import read_to_end
-from contract.kafka.topic_ends import LATEST, list_offsets
-from contract.process.waiting import REQUEST_SECONDS
 from contract.query_status import decode_event, decode_state
-from contract.settings import Settings
 from contract.topics import QUERY_STATES, STREAMING_METRICS, VERDICTS
+from infrastructure.kafka.result_table import read_to_end
+from infrastructure.kafka.topic_ends import LATEST, list_offsets
+from infrastructure.process.waiting import REQUEST_SECONDS
+from infrastructure.settings import Settings
 
 SOURCES = tuple(topic.name for topic in TOPICS if topic.is_source)
 RESULTS = tuple(topic.name for topic in TOPICS if topic.is_result)

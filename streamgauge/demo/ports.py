@@ -5,9 +5,9 @@ from dataclasses import fields, replace
 from functools import partial
 from typing import Any
 
-from contract.errors import StreamgaugeError
-from contract.process.waiting import Say
-from contract.settings import Settings
+from infrastructure.errors import StreamgaugeError
+from infrastructure.process.waiting import Say
+from infrastructure.settings import Settings
 from streamgauge.platform.kafka import EmbeddedKafka
 from streamgauge.platform.listening import is_free, refuse_a_taken_port
 from streamgauge.platform.registry import EmbeddedRegistry

@@ -9,10 +9,10 @@ from typing import Literal
 
 from contract.domains import DOMAINS, taxi
 from contract.domains.domain import Domain
-from contract.process.waiting import FINISH_SECONDS
-from contract.settings import Settings
 from contract.topics import VERDICTS
 from dashboard.server import dashboard_url
+from infrastructure.process.waiting import FINISH_SECONDS
+from infrastructure.settings import Settings
 from streamgauge.demo.live import RESULTS, LiveFigures
 from streamgauge.demo.ports import next_free
 from streamgauge.platform.listening import HOST, accepts_connections, refuse_a_taken_port

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
-from contract.errors import StreamgaugeError
-from contract.process.waiting import Say
+from infrastructure.errors import StreamgaugeError
+from infrastructure.process.waiting import Say
 from streamgauge.platform.log_file import log_tail
 
 BACK_OFF_SECONDS = 30

@@ -4,8 +4,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from contract.process.waiting import Say
-from contract.settings import Settings
+from infrastructure.process.waiting import Say
+from infrastructure.settings import Settings
 from streamgauge.demo.services import COMMAND, STOP_SECONDS
 from streamgauge.platform.log_file import log_tail
 from streamgauge.platform.processes import GuardedProcess

@@ -4,9 +4,9 @@ from typing import Annotated
 
 import typer
 
-from contract.errors import StreamgaugeError
-from contract.settings import Settings
-from contract.terminal import out, warn
+from infrastructure.errors import StreamgaugeError
+from infrastructure.output.terminal import out, warn
+from infrastructure.settings import Settings
 
 PORT = 9464
 
@@ -20,7 +20,7 @@ def metrics(
     """Serve figures for Prometheus at /metrics. It runs until it is stopped, also while Kafka cannot be reached."""
     from prometheus_client import start_http_server
 
-    from contract.process.stop_signals import stop_requested
+    from infrastructure.process.stop_signals import stop_requested
     from streamgauge.metrics.exporter import Exporter
     from streamgauge.platform.listening import url_of
 
@@ -38,7 +38,7 @@ def metrics(
 
 def lineage() -> None:
     """Send the runs of queries to OpenLineage: what each reads and writes, and how it ends. OpenLineage's own variables configure the command. It runs until it is stopped."""
-    from contract.process.stop_signals import stop_requested
+    from infrastructure.process.stop_signals import stop_requested
     from streamgauge.metrics.events import follow_events
 
     try:
@@ -54,7 +54,7 @@ def lineage() -> None:
 
 def traces() -> None:
     """Send each batch as a span, by OTLP over HTTP. OpenTelemetry's own variables configure the command. It runs until it is stopped."""
-    from contract.process.stop_signals import stop_requested
+    from infrastructure.process.stop_signals import stop_requested
     from streamgauge.metrics.events import follow_events
 
     try:

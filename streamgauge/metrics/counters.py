@@ -6,10 +6,10 @@ import orjson
 from confluent_kafka import Message
 from prometheus_client import CollectorRegistry, Counter, Histogram, disable_created_metrics
 
-from contract.kafka.dead_letters import letter_of
-from contract.rows import Count, checked, decode_json
-from contract.text import printable
 from contract.topics import BatchEvent, QueryEvent
+from infrastructure.kafka.dead_letters import letter_of
+from infrastructure.rows import Count, checked, decode_json
+from infrastructure.text import printable
 
 BATCH_SECONDS = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
 MOST_REASONS = 100

@@ -5,12 +5,12 @@ from functools import partial
 
 from confluent_kafka import Message, TopicPartition
 
-from contract.kafka.cluster import KafkaCluster
-from contract.kafka.follow import Warnings, follow
-from contract.kafka.result_table import TableReader
-from contract.process.stop_signals import StopRequest
-from contract.rows import Count, Row, Time, checked, decode_json
 from contract.topics import STREAMING_METRICS, BatchEvent, QueryEvent
+from infrastructure.kafka.cluster import KafkaCluster
+from infrastructure.kafka.follow import Warnings, follow
+from infrastructure.kafka.result_table import TableReader
+from infrastructure.process.stop_signals import StopRequest
+from infrastructure.rows import Count, Row, Time, checked, decode_json
 
 
 class Started(QueryEvent):

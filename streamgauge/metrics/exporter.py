@@ -10,14 +10,14 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from contract.kafka.cluster import KafkaCluster
-from contract.kafka.follow import LOOK_SECONDS, OpenReader, Warnings, follow, rows_left_out
-from contract.kafka.result_table import TableReader
-from contract.kafka.topic_ends import TopicEnds
-from contract.process.stop_signals import StopRequest
 from contract.query_status import decode_state, source_partitions
-from contract.rows import decoder
 from contract.topics import DEAD_LETTERS, QUERY_STATES, STREAMING_METRICS, VERDICTS, Verdict
+from infrastructure.kafka.cluster import KafkaCluster
+from infrastructure.kafka.follow import LOOK_SECONDS, OpenReader, Warnings, follow, rows_left_out
+from infrastructure.kafka.result_table import TableReader
+from infrastructure.kafka.topic_ends import TopicEnds
+from infrastructure.process.stop_signals import StopRequest
+from infrastructure.rows import decoder
 from streamgauge.metrics.counters import Counters
 from streamgauge.metrics.events import NewRecords
 from streamgauge.metrics.gauges import GAUGES, Seen

@@ -18,7 +18,7 @@ from contract.query_status import (
     status_of,
     waiting_since,
 )
-from contract.rows import Row
+from infrastructure.rows import Row
 
 STATES = (RUNNING, IDLE, STARTING, RESTARTING, STOPPED, FAILED, SILENT)
 VERDICTS = ("right", "wrong", "not checked")

@@ -15,10 +15,10 @@ from openlineage.client.facet_v2 import RunFacet, error_message_run, job_type_jo
 from pyarrow import lib
 
 from contract.domains import TOPICS
-from contract.errors import StreamgaugeError
-from contract.rows import Row
-from contract.settings import Settings
-from contract.text import printable, utc_text
+from infrastructure.errors import StreamgaugeError
+from infrastructure.rows import Row
+from infrastructure.settings import Settings
+from infrastructure.text import printable, utc_text
 from pipeline.catalog import all_queries
 from pipeline.ingest.upsert import UpsertTable
 from pipeline.query import Query

@@ -8,7 +8,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.trace import StatusCode
 
-from contract.rows import Row
+from infrastructure.rows import Row
 
 _FIELDS = ("query", "run_id", "batch_id", "input_rows", "sink_rows", "rows_dropped_by_watermark", "state_bytes", "watermark_age_ms")
 

@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
-from contract.errors import StreamgaugeError
-from contract.settings import Settings
-from contract.terminal import out, warn
+from infrastructure.errors import StreamgaugeError
+from infrastructure.output.terminal import out, warn
+from infrastructure.settings import Settings
 
 
 def notify(
@@ -25,8 +25,8 @@ def notify(
     mail_password_file: Annotated[Path | None, typer.Option(help="A file with the password of --mail-user.", show_default=False)] = None,
 ) -> None:
     """Send alerts on offline cameras, alarms and crowds to ALERT_WEBHOOK_URL, and one when each is over. It runs until it is stopped."""
-    from contract.process.stop_signals import stop_requested
-    from contract.web.webhook import JSON, Webhook
+    from infrastructure.process.stop_signals import stop_requested
+    from infrastructure.web.webhook import JSON, Webhook
     from streamgauge.notify.mail import Login, Mail
     from streamgauge.notify.notifier import Notifier
     from streamgauge.notify.template import form_of

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Literal, NamedTuple
 
-from contract.rows import Row, decode_json
-from contract.text import utc_text
+from infrastructure.rows import Row, decode_json
+from infrastructure.text import utc_text
 from pipeline.state.offline import FLAPPING_MS
 
 STATUS, CROWDS, ALARMS = "nest-camera-status", "nest-crowds", "nest-alarms"

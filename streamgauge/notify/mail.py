@@ -13,9 +13,9 @@ from urllib.parse import urlsplit
 
 import httpx2
 
-from contract.errors import StreamgaugeError
-from contract.web.client import reason
-from contract.web.outbox import Finished, NotTaken, Outbox
+from infrastructure.errors import StreamgaugeError
+from infrastructure.web.client import reason
+from infrastructure.web.outbox import Finished, NotTaken, Outbox
 
 ANSWER_SECONDS = 10
 IMPLICIT_TLS_PORT = 465

@@ -17,16 +17,16 @@ from typing import Protocol
 from confluent_kafka import Message
 
 from contract.domains.nest import NEST_CAMERA_ALERTS, NEST_CAMERA_STATUS, NEST_CROWDS, CameraAlert, CameraStatus, Crowd
-from contract.durations import seconds
-from contract.kafka.follow import OpenReader, Warnings, follow, rows_left_out
-from contract.kafka.result_table import TableReader
-from contract.process.stop_signals import StopRequest
 from contract.query_status import decode_state
-from contract.rows import Row, decode_json, decoder
-from contract.settings import Settings
-from contract.text import utc_text
 from contract.topics import ALERTS, QUERY_STATES, Alert
-from contract.web.outbox import Finished
+from infrastructure.durations import seconds
+from infrastructure.kafka.follow import OpenReader, Warnings, follow, rows_left_out
+from infrastructure.kafka.result_table import TableReader
+from infrastructure.process.stop_signals import StopRequest
+from infrastructure.rows import Row, decode_json, decoder
+from infrastructure.settings import Settings
+from infrastructure.text import utc_text
+from infrastructure.web.outbox import Finished
 from streamgauge.notify.incidents import ALARMS, CROWDS, STATUS, Incident, alarms, cameras, crowds, may_recount, watermark_of
 from streamgauge.notify.told import Told
 
@@ -51,7 +51,7 @@ class _Alarms(TableReader):
 
 
 class Way(Protocol):
-    """A way to a person: contract.web.outbox.Outbox tells how it sends. name: what no other has."""
+    """A way to a person: infrastructure.web.outbox.Outbox tells how it sends. name: what no other has."""
 
     name: str
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import orjson
 
-from contract.errors import StreamgaugeError
-from contract.web.webhook import Form
+from infrastructure.errors import StreamgaugeError
+from infrastructure.web.webhook import Form
 
 FIELDS = ("time", "level", "query", "what", "detail", "incident", "text", "action", "severity")
 

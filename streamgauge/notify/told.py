@@ -7,9 +7,9 @@ from typing import Any
 
 import orjson
 
-from contract.errors import StreamgaugeError
-from contract.storage.paths import bytes_of, write_whole
-from contract.text import utc_text
+from infrastructure.errors import StreamgaugeError
+from infrastructure.storage.paths import bytes_of, write_whole
+from infrastructure.text import utc_text
 from streamgauge.notify.incidents import Incident
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import psutil
 
 from contract.checkpoints import names as checkpoint_names
-from contract.errors import StreamgaugeError
-from contract.settings import Settings
-from contract.storage.removal import bytes_on_disk, remove
-from contract.text import size_text
+from infrastructure.errors import StreamgaugeError
+from infrastructure.settings import Settings
+from infrastructure.storage.removal import bytes_on_disk, remove
+from infrastructure.text import size_text
 
 OURS = {
     "kafka": "the embedded broker: all topics",

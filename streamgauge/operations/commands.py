@@ -9,10 +9,10 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from contract.errors import StreamgaugeError, check_names
-from contract.output_format import FormatOption, RowFormatOption
-from contract.settings import Settings
-from contract.terminal import out, warn
+from infrastructure.errors import StreamgaugeError, check_names
+from infrastructure.output.format_option import FormatOption, RowFormatOption
+from infrastructure.output.terminal import out, warn
+from infrastructure.settings import Settings
 
 
 def status(
@@ -46,7 +46,7 @@ def report(
     output_format: RowFormatOption = "table",
 ) -> None:
     """Print a result table. It holds the last value of each key in the query's result topic."""
-    from contract.row_formats import show
+    from infrastructure.output.row_formats import show
     from streamgauge.operations.report import report_rows, with_columns
 
     rows = report_rows(query, Settings.from_environment(), min_count, warn)
@@ -101,8 +101,8 @@ def doctor(output_format: FormatOption = "table") -> None:
 
 def settings(output_format: RowFormatOption = "table") -> None:
     """Print the settings in effect. Each comes from the environment, from a file or is the default; docs/settings.md says what it means."""
-    from contract.row_formats import Rows, show
-    from contract.text import without_credentials
+    from infrastructure.output.row_formats import Rows, show
+    from infrastructure.text import without_credentials
 
     current, given, rows = Settings.from_environment(), Settings.given(), []
     for setting in fields(current):
@@ -135,8 +135,8 @@ def clean(
     topic: Annotated[list[str] | None, typer.Option("--topic", help="delete only this topic of the project; can be repeated")] = None,
 ) -> None:
     """Delete all data in STREAMGAUGE_HOME. This includes topics, schemas, checkpoints, tables and logs. Stop everything first."""
-    from contract.storage.removal import confirm
-    from contract.text import size_text
+    from infrastructure.storage.removal import confirm
+    from infrastructure.text import size_text
     from streamgauge.operations import clean as cleaning
     from streamgauge.operations.topic_deletion import delete_topics, own_topics
 
@@ -164,7 +164,7 @@ def clean(
 
 def _clean_topics(names: list[str], settings: Settings, *, yes: bool) -> None:
     from contract.domains import name_in_kafka
-    from contract.storage.removal import confirm
+    from infrastructure.storage.removal import confirm
     from streamgauge.operations.topic_deletion import delete_topics, own_topics
 
     existing, names = own_topics(settings), [*map(name_in_kafka, names)]

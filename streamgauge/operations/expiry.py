@@ -15,14 +15,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from contract import durations
 from contract.domains import TOPICS
-from contract.errors import StreamgaugeError
-from contract.kafka.result_table import read_keys
-from contract.kafka.writing import write_rows
-from contract.settings import Settings
 from contract.topics import Topic
 from contract.windows import utc, window_of
+from infrastructure import durations
+from infrastructure.errors import StreamgaugeError
+from infrastructure.kafka.result_table import read_keys
+from infrastructure.kafka.writing import write_rows
+from infrastructure.settings import Settings
 
 TABLES: tuple[Topic, ...] = tuple(topic for topic in TOPICS if topic.has_windows)
 """The result topics that expire."""

@@ -13,14 +13,14 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from contract.domains import TOPICS, plain_name
-from contract.errors import check_names
-from contract.kafka.result_table import read_to_end
-from contract.rows import Fields, Row, decoder
-from contract.settings import Settings
-from contract.storage.paths import StoragePath, asking, bytes_of, folders_in, write_whole
-from contract.storage.removal import remove
 from contract.topic_values import value_decoder
 from contract.topics import Topic
+from infrastructure.errors import check_names
+from infrastructure.kafka.result_table import read_to_end
+from infrastructure.rows import Fields, Row, decoder
+from infrastructure.settings import Settings
+from infrastructure.storage.paths import StoragePath, asking, bytes_of, folders_in, write_whole
+from infrastructure.storage.removal import remove
 from streamgauge.columns import schema_of
 
 FOLDER, FILE = "results", "rows.parquet"

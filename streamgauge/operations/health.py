@@ -11,9 +11,9 @@ import sys
 import time
 import urllib.request  # httpx2 takes a quarter of a second to import
 
-from contract.errors import StreamgaugeError
-from contract.settings import Settings
-from contract.text import without_credentials
+from infrastructure.errors import StreamgaugeError
+from infrastructure.settings import Settings
+from infrastructure.text import without_credentials
 
 ANSWER_SECONDS = 5
 FRESH_SECONDS = 60
@@ -22,7 +22,7 @@ FRESH_SECONDS = 60
 def queries_problem(settings: Settings) -> str | None:
     """What is wrong with the queries of this host. None if nothing is. Raises StreamgaugeError when Kafka cannot be reached."""
     from contract.query_status import FAILED, RESTARTING, STARTING, read_statuses
-    from contract.terminal import warn
+    from infrastructure.output.terminal import warn
 
     found = read_statuses(settings, warn)
     own = [status for status in found if status.host == socket.gethostname() and status.state != STARTING]
@@ -41,7 +41,7 @@ def topic_problem(settings: Settings, topic: str, now: float) -> str | None:
     """
     from confluent_kafka import KafkaException
 
-    from contract.kafka.topic_ends import NEWEST, list_offsets
+    from infrastructure.kafka.topic_ends import NEWEST, list_offsets
 
     admin = settings.kafka.admin()
     try:

@@ -4,8 +4,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from contract.errors import StreamgaugeError, check_names
-from contract.settings import Settings
+from infrastructure.errors import StreamgaugeError, check_names
+from infrastructure.settings import Settings
 from streamgauge.platform.log_file import Log
 from streamgauge.platform.platform import NAME_WIDTH
 

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Sequence
 
 from contract.domains import DOMAINS
-from contract.errors import check_names
-from contract.kafka.result_table import read_to_end
-from contract.row_formats import Rows
-from contract.rows import Row, json_decoder
-from contract.settings import Settings
 from contract.topic_values import value_decoder
+from infrastructure.errors import check_names
+from infrastructure.kafka.result_table import read_to_end
+from infrastructure.output.row_formats import Rows
+from infrastructure.rows import Row, json_decoder
+from infrastructure.settings import Settings
 
 REPORTS = {query: report for domain in DOMAINS for query, report in domain.reports.items()}
 

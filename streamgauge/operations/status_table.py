@@ -12,10 +12,6 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from contract.kafka.follow import follow, rows_left_out
-from contract.kafka.recent_records import Recent, RecentReader, of_message
-from contract.kafka.result_table import TableReader
-from contract.kafka.topic_ends import TopicEnds, partitions_by_topic
 from contract.query_status import (
     FAILED,
     IDLE,
@@ -29,11 +25,15 @@ from contract.query_status import (
     source_partitions,
     statuses,
 )
-from contract.rows import Row, decoder
-from contract.settings import Settings
-from contract.terminal import can_redraw
-from contract.text import behind, duration, printable
 from contract.topics import ALERTS, QUERY_STATES, Alert
+from infrastructure.kafka.follow import follow, rows_left_out
+from infrastructure.kafka.recent_records import Recent, RecentReader, of_message
+from infrastructure.kafka.result_table import TableReader
+from infrastructure.kafka.topic_ends import TopicEnds, partitions_by_topic
+from infrastructure.output.terminal import can_redraw
+from infrastructure.rows import Row, decoder
+from infrastructure.settings import Settings
+from infrastructure.text import behind, duration, printable
 
 ALERTS_WITHIN = timedelta(hours=1)
 """How old the alerts are that the table shows."""

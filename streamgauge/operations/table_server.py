@@ -14,15 +14,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from contract.errors import StreamgaugeError, check_names
-from contract.kafka.follower import Follower, Snapshot, per_snapshot
-from contract.kafka.result_table import left_out
-from contract.process.waiting import waiting
-from contract.rows import Fields, Row, decoder
-from contract.settings import Settings
-from contract.terminal import warn
 from contract.topic_values import value_decoder
 from contract.topics import Topic
+from infrastructure.errors import StreamgaugeError, check_names
+from infrastructure.kafka.follower import Follower, Snapshot, per_snapshot
+from infrastructure.kafka.result_table import left_out
+from infrastructure.output.terminal import warn
+from infrastructure.process.waiting import waiting
+from infrastructure.rows import Fields, Row, decoder
+from infrastructure.settings import Settings
 from streamgauge.columns import schema_of
 from streamgauge.operations.export import TABLES
 from streamgauge.platform.http_server import own_names_only

@@ -6,14 +6,14 @@ from itertools import chain
 from confluent_kafka import KafkaError, KafkaException
 
 from contract.domains import is_plain_name
-from contract.errors import StreamgaugeError
-from contract.kafka.cluster import KafkaCluster
-from contract.kafka.errors import forbidden, is_forbidden, reason
-from contract.kafka.topic_ends import TopicEnds, partitions_by_topic
 from contract.query_status import read_statuses
-from contract.settings import Settings
-from contract.terminal import warn
 from contract.topics import QUERY_STATES, topic_prefix
+from infrastructure.errors import StreamgaugeError
+from infrastructure.kafka.cluster import KafkaCluster
+from infrastructure.kafka.errors import forbidden, is_forbidden, reason
+from infrastructure.kafka.topic_ends import TopicEnds, partitions_by_topic
+from infrastructure.output.terminal import warn
+from infrastructure.settings import Settings
 
 ANSWER_SECONDS = 30
 

@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
-from contract.settings import Settings
-from contract.spark_master import LOOPBACK, address_towards
-from contract.terminal import err, out
+from infrastructure.output.terminal import err, out
+from infrastructure.settings import Settings
+from infrastructure.spark_master import LOOPBACK, address_towards
 
 WebPort = Annotated[int, typer.Option(min=0, max=65535, help="port of the web page; 0: any free port")]
 
@@ -25,8 +25,8 @@ def fetch(
     download: Annotated[bool, typer.Option(help="Download the jars, or only save the classes.")] = True,  # noqa: FBT002 - an option
 ) -> None:
     """Download the jars, so that later starts need no network. Also saves the classes that Spark and the servers load, so that they start faster."""
-    from contract.java import jars
-    from contract.java.runtime import java_home
+    from infrastructure.java import jars
+    from infrastructure.java.runtime import java_home
     from pipeline.spark.classes import save_classes
     from streamgauge.platform.platform import save_server_classes
 
@@ -43,7 +43,7 @@ def fetch(
 
 def packages() -> None:
     """Print the Maven coordinates for spark-submit's --packages."""
-    from contract.java import jars
+    from infrastructure.java import jars
 
     settings = Settings.from_environment()
     artifacts = [artifact for bundle in jars.spark_bundles(settings) for artifact in jars.locked(bundle)]

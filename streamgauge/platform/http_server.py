@@ -11,7 +11,7 @@ from starlette.middleware.base import BaseHTTPMiddleware, RequestResponseEndpoin
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from contract.process.stop_signals import stop_requested
+from infrastructure.process.stop_signals import stop_requested
 
 LOOPBACK = ("127.0.0.1", "localhost")
 ALL_ADDRESSES = ("0.0.0.0", "::")  # noqa: S104 - compared with

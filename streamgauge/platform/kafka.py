@@ -9,14 +9,14 @@ from pathlib import Path
 import javaproperties
 from confluent_kafka import KafkaException
 
-from contract.java import jars
-from contract.java.runtime import log_options
-from contract.kafka.cluster import KafkaCluster
-from contract.process.ports import free_ports
-from contract.process.waiting import REQUEST_SECONDS
-from contract.settings import Settings
-from contract.storage.paths import write_whole
 from contract.topics import MAX_RECORD_BYTES
+from infrastructure.java import jars
+from infrastructure.java.runtime import log_options
+from infrastructure.kafka.cluster import KafkaCluster
+from infrastructure.process.ports import free_ports
+from infrastructure.process.waiting import REQUEST_SECONDS
+from infrastructure.settings import Settings
+from infrastructure.storage.paths import write_whole
 from streamgauge.platform.listening import HOST
 from streamgauge.platform.processes import PidFile
 from streamgauge.platform.server import EmbeddedServer, Launch

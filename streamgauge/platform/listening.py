@@ -8,8 +8,8 @@ from pathlib import Path
 
 import psutil
 
-from contract.errors import StreamgaugeError
-from contract.process.waiting import REQUEST_SECONDS, waiting
+from infrastructure.errors import StreamgaugeError
+from infrastructure.process.waiting import REQUEST_SECONDS, waiting
 
 HOST = "127.0.0.1"
 TEMPORARY_FILES = "-Djava.io.tmpdir="

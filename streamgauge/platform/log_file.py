@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from contract.text import printable
+from infrastructure.text import printable
 
 TAIL_BYTES = 1024 * 1024
 """How far back the last lines of a log are looked for."""

@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from contract.create_topics import create_topics
-from contract.kafka.errors import KafkaUnavailable, raise_if_access_denied
-from contract.process.ports import free_ports
-from contract.process.waiting import Say, waiting
-from contract.settings import Settings
-from contract.storage.temporary import temporary_folder
+from infrastructure.kafka.errors import KafkaUnavailable, raise_if_access_denied
+from infrastructure.process.ports import free_ports
+from infrastructure.process.waiting import Say, waiting
+from infrastructure.settings import Settings
+from infrastructure.storage.temporary import temporary_folder
 from streamgauge.platform.kafka import EmbeddedKafka
 from streamgauge.platform.registry import EmbeddedRegistry
 from streamgauge.platform.server import EmbeddedServer

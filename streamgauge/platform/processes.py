@@ -14,11 +14,11 @@ from typing import Self
 
 import psutil
 
-from contract.errors import StreamgaugeError
-from contract.process.logs import rotate
-from contract.process.stop_signals import postponed_signals
-from contract.process.waiting import has_ended
-from contract.storage.paths import identity, write_whole
+from infrastructure.errors import StreamgaugeError
+from infrastructure.process.logs import rotate
+from infrastructure.process.stop_signals import postponed_signals
+from infrastructure.process.waiting import has_ended
+from infrastructure.storage.paths import identity, write_whole
 from streamgauge.platform.guard import kill_group
 
 _GUARD_PROGRAM = Path(__file__).with_name("guard.py")

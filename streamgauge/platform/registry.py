@@ -3,10 +3,10 @@
 import contextlib
 from pathlib import Path
 
-from contract.errors import StreamgaugeError
-from contract.java import jars
-from contract.registry.server import RegistryServer
-from contract.settings import Settings
+from infrastructure.errors import StreamgaugeError
+from infrastructure.java import jars
+from infrastructure.registry.server import RegistryServer
+from infrastructure.settings import Settings
 from streamgauge.platform.listening import HOST
 from streamgauge.platform.processes import PidFile
 from streamgauge.platform.server import STALL_SECONDS, EmbeddedServer, Launch
@@ -36,7 +36,7 @@ class EmbeddedRegistry(EmbeddedServer):
 
     def answers(self) -> bool:
         """Whether the registry answers. Sets the compatibility rule if the registry is new."""
-        from contract.registry.client import SchemaRegistry  # slow to import
+        from infrastructure.registry.client import SchemaRegistry  # slow to import
 
         registry = SchemaRegistry(RegistryServer(self.address))
         with contextlib.suppress(StreamgaugeError):

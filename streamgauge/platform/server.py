@@ -11,12 +11,12 @@ from typing import NamedTuple
 import psutil
 from filelock import FileLock
 
-from contract.errors import StreamgaugeError
-from contract.java import class_data
-from contract.java.runtime import java_home
-from contract.process.stop_signals import postponed_signals
-from contract.process.waiting import Say, waiting
-from contract.settings import Settings
+from infrastructure.errors import StreamgaugeError
+from infrastructure.java import class_data
+from infrastructure.java.runtime import java_home
+from infrastructure.process.stop_signals import postponed_signals
+from infrastructure.process.waiting import Say, waiting
+from infrastructure.settings import Settings
 from streamgauge.platform.listening import HOST, TEMPORARY_FILES, accepts_connections, refuse_a_taken_port
 from streamgauge.platform.log_file import log_tail
 from streamgauge.platform.processes import GuardedProcess, PidFile, start_process, stop_process

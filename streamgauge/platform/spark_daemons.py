@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pyspark
 
-from contract.errors import StreamgaugeError
-from contract.java.runtime import java_home
-from contract.settings import Settings
-from contract.spark_master import path_with_own_python
+from infrastructure.errors import StreamgaugeError
+from infrastructure.java.runtime import java_home
+from infrastructure.settings import Settings
+from infrastructure.spark_master import path_with_own_python
 
 SPARK_HOME = Path(pyspark.__file__).parent
 _LOGGING = Path(__file__).with_name("spark-daemon-log4j2.properties")

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from contract.domains import name_in_kafka
-from contract.errors import StreamgaugeError
-from contract.output_format import FormatOption
-from contract.settings import Settings
-from contract.terminal import err
+from infrastructure.errors import StreamgaugeError
+from infrastructure.output.format_option import FormatOption
+from infrastructure.output.terminal import err
+from infrastructure.settings import Settings
 
 if TYPE_CHECKING:  # importing Kafka's client takes a while
     from confluent_kafka import Message
@@ -89,7 +89,7 @@ def _print(found: Iterable["tuple[Message, Decoded]"], decoder: "Decoder", outpu
 
 
 def _print_schema(found: Iterable["tuple[Message, Decoded]"], decoder: "Decoder", settings: Settings, output_format: str) -> None:
-    from contract.storage.temporary import temporary_folder
+    from infrastructure.storage.temporary import temporary_folder
     from pipeline.spark.session import running_session
     from streamgauge.records.schemas import Schemas
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
-from contract.errors import Unavailable
 from contract.json_text import loads
-from contract.registry.avro_reader import AvroReader, Read, payload_of, schema_id_of
-from contract.registry.server import RegistryServer
-from contract.row_formats import json_text
-from contract.text import escaped
+from infrastructure.errors import Unavailable
+from infrastructure.output.row_formats import json_text
+from infrastructure.registry.avro_reader import AvroReader, Read, payload_of, schema_id_of
+from infrastructure.registry.server import RegistryServer
+from infrastructure.text import escaped
 
 RETRY_SECONDS = 10
 """After how long a registry that was away is asked again."""
@@ -48,7 +48,7 @@ class Decoder:
 
     @cached_property
     def reader(self) -> AvroReader:
-        from contract.registry.client import SchemaRegistry  # slow to import, and many topics hold no Avro
+        from infrastructure.registry.client import SchemaRegistry  # slow to import, and many topics hold no Avro
 
         return AvroReader(SchemaRegistry(self._registry))
 

@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 
 from confluent_kafka import Message, TopicPartition
 
-from contract.errors import StreamgaugeError
-from contract.kafka.cluster import KafkaCluster
-from contract.kafka.errors import TopicMissing
-from contract.kafka.result_table import TableReader
-from contract.kafka.topic_ends import partitions_by_topic
+from infrastructure.errors import StreamgaugeError
+from infrastructure.kafka.cluster import KafkaCluster
+from infrastructure.kafka.errors import TopicMissing
+from infrastructure.kafka.result_table import TableReader
+from infrastructure.kafka.topic_ends import partitions_by_topic
 from streamgauge.records.start import Start
 
 MOST_NAMES = 20

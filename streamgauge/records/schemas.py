@@ -13,8 +13,8 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.avro.functions import from_avro
 
-from contract.registry.avro_reader import schema_id_of
-from contract.text import escaped
+from infrastructure.registry.avro_reader import schema_id_of
+from infrastructure.text import escaped
 from pipeline.formats.avro_schemas import without_new_types
 from pipeline.ingest.json_types import check_size, widened
 from pipeline.ingest.records import seen_type, unrounded_type, usable

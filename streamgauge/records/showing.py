@@ -6,8 +6,8 @@ from typing import Any
 import orjson
 from confluent_kafka import Message
 
-from contract.kafka.result_table import timestamp_ms_of
-from contract.text import escaped, utc_text
+from infrastructure.kafka.result_table import timestamp_ms_of
+from infrastructure.text import escaped, utc_text
 from streamgauge.records.decoding import Decoded, Decoder, without_schema
 
 

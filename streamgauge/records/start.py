@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from math import ceil
 
-from contract.errors import StreamgaugeError
+from infrastructure.errors import StreamgaugeError
 
 Offsets = Mapping[int, tuple[int, int]]
 """The first offset and the end offset (of the next record), by partition."""

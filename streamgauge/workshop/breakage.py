@@ -13,13 +13,13 @@ from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 
 from contract.checkpoints.names import checkpoints, drivers
 from contract.create_topics import create_topics
-from contract.errors import StreamgaugeError
-from contract.kafka.errors import reason
-from contract.kafka.result_table import read_to_end
-from contract.kafka.writing import Sent, write_records, write_rows
-from contract.settings import Settings
-from contract.storage.removal import remove
 from contract.topics import Topic
+from infrastructure.errors import StreamgaugeError
+from infrastructure.kafka.errors import reason
+from infrastructure.kafka.result_table import read_to_end
+from infrastructure.kafka.writing import Sent, write_records, write_rows
+from infrastructure.settings import Settings
+from infrastructure.storage.removal import remove
 from streamgauge.operations.topic_deletion import ANSWER_SECONDS, delete_topics
 from streamgauge.platform.server import EmbeddedServer
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import orjson
 
-from contract.errors import StreamgaugeError
 from contract.query_status import read_statuses
-from contract.settings import Settings
-from contract.storage.paths import write_whole
-from contract.terminal import warn
+from infrastructure.errors import StreamgaugeError
+from infrastructure.output.terminal import warn
+from infrastructure.settings import Settings
+from infrastructure.storage.paths import write_whole
 from streamgauge.workshop import grader
 from streamgauge.workshop.faults import FAULTS, Fault
 

@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from contract.errors import StreamgaugeError, check_names
-from contract.lake_environment import continue_with_delta
-from contract.settings import Settings
-from contract.terminal import err, out, warn
+from infrastructure.errors import StreamgaugeError, check_names
+from infrastructure.lake_environment import continue_with_delta
+from infrastructure.output.terminal import err, out, warn
+from infrastructure.settings import Settings
 from streamgauge.workshop import labs, room
 from streamgauge.workshop.grading import Verdict
 from streamgauge.workshop.labs import Lab
@@ -256,7 +256,7 @@ def _fetch_jars() -> None:
     """Here and not in the process that grades, so that the learner sees the download. Refuses an installation without the development tools."""
     import importlib.util
 
-    from contract.java import jars
+    from infrastructure.java import jars
 
     if importlib.util.find_spec("pytest") is None:
         msg = "the checks need the development tools, which are not installed; run `make setup`"

@@ -13,9 +13,9 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from contract.errors import StreamgaugeError
-from contract.settings import Settings
-from contract.text import duration
+from infrastructure.errors import StreamgaugeError
+from infrastructure.settings import Settings
+from infrastructure.text import duration
 from streamgauge.platform.http_server import own_names_only
 from streamgauge.platform.listening import HOST
 from streamgauge.workshop import breaking

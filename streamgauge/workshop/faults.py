@@ -9,12 +9,12 @@ import orjson
 
 from contract.domains.nest import NEST_CAMERA_STATS, NEST_CAMERA_STATUS, NEST_LOGS
 from contract.domains.wikimedia import WIKIMEDIA
-from contract.errors import StreamgaugeError
-from contract.kafka.recent_records import last_records
-from contract.kafka.record_clock import clock_header
-from contract.kafka.writing import Sent
-from contract.rows import moment
-from contract.settings import Settings
+from infrastructure.errors import StreamgaugeError
+from infrastructure.kafka.recent_records import last_records
+from infrastructure.kafka.record_clock import clock_header
+from infrastructure.kafka.writing import Sent
+from infrastructure.rows import moment
+from infrastructure.settings import Settings
 from streamgauge.platform.kafka import EmbeddedKafka
 from streamgauge.platform.registry import EmbeddedRegistry
 from streamgauge.workshop.breakage import (

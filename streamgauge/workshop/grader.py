@@ -18,11 +18,11 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from contract.errors import StreamgaugeError
-from contract.lake_environment import HAS_DELTA
-from contract.process.stop_signals import postponed_signals
-from contract.settings import Settings
-from contract.storage.paths import write_whole
+from infrastructure.errors import StreamgaugeError
+from infrastructure.lake_environment import HAS_DELTA
+from infrastructure.process.stop_signals import postponed_signals
+from infrastructure.settings import Settings
+from infrastructure.storage.paths import write_whole
 from streamgauge.platform.log_file import log_tail
 from streamgauge.platform.processes import PidFile, start_process, stop_process
 from streamgauge.workshop.grading import OutOfTime, Verdict, grade
@@ -92,7 +92,7 @@ def graded(lab: Lab, settings: Settings, seconds: int) -> Verdict:
 
 def _is_older_than_the_project(named: Path) -> bool:
     """Whether a file of the project, which the process may have loaded, has changed since `named` was written."""
-    rooms = ("contract", "pipeline", "producers", "streamgauge", "tests", "data")
+    rooms = ("infrastructure", "contract", "pipeline", "producers", "streamgauge", "tests", "data")
     since = named.stat().st_mtime
     return any(
         path.stat().st_mtime > since for room in rooms for path in (ROOT / room).rglob("*.*") if path.suffix in {".py", ".csv", ".avsc"}

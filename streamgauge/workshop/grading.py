@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from contract.errors import StreamgaugeError
+from infrastructure.errors import StreamgaugeError
 from streamgauge.workshop.labs import LABS, ROOT, Lab
 
 _TEST_FILE = "test_lab.py"

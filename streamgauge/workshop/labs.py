@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
-from contract.errors import StreamgaugeError, check_names
+from infrastructure.errors import StreamgaugeError, check_names
 
 ROOT = Path(__file__).parents[2]
 LABS = ROOT / "workshop"

@@ -13,14 +13,14 @@ from typing import NoReturn
 
 import orjson
 
-from contract.errors import StreamgaugeError
-from contract.settings import Settings
+from infrastructure.errors import StreamgaugeError
+from infrastructure.settings import Settings
 from streamgauge.demo.background import pid_file
 from streamgauge.workshop.grading import Failure, not_right, not_run
 from streamgauge.workshop.labs import ROOT, Lab
 
 LAB, NAME, QUERY = "12-your-own-domain", "bike", "bike-station-stats"
-_ROOMS = ("contract", "producers", "pipeline", "audit", "dashboard", "streamgauge", "data")
+_ROOMS = ("infrastructure", "contract", "producers", "pipeline", "audit", "dashboard", "streamgauge", "data")
 _LINE = '    "wikimedia",\n'
 """The last line of the list of domains, in contract/domains/__init__.py."""
 

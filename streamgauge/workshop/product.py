@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from contract.errors import StreamgaugeError
-from contract.kafka.recent_records import last_records
-from contract.settings import Settings
 from contract.topics import ALERTS
+from infrastructure.errors import StreamgaugeError
+from infrastructure.kafka.recent_records import last_records
+from infrastructure.settings import Settings
 from streamgauge.workshop import grader, own_domain
 from streamgauge.workshop.grading import Failure, Verdict, not_right, not_run
 from streamgauge.workshop.labs import Lab, loaded
@@ -84,7 +84,7 @@ def _not_yet(lab: Lab, settings: Settings) -> Failure | None:
 
 def _audited(settings: Settings) -> Failure | None:
     from audit.commands import verdicts_of
-    from audit.show import as_json
+    from audit.verdicts.show import as_json
 
     return not_right(orjson.loads(as_json(verdicts_of([QUERY], settings))), QUERY, "streamgauge")
 

@@ -7,9 +7,9 @@ from uuid import uuid4
 
 import orjson
 
-from contract.errors import StreamgaugeError
-from contract.storage.paths import write_whole
-from contract.text import printable, without_credentials
+from infrastructure.errors import StreamgaugeError
+from infrastructure.storage.paths import write_whole
+from infrastructure.text import printable, without_credentials
 from streamgauge.workshop import labs
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def _joined() -> Joined | None:
 def _send(method: str, joined: Joined, **more: int) -> None:
     import httpx2
 
-    from contract.web.client import client, reason
+    from infrastructure.web.client import client, reason
 
     done = [lab.number for lab in labs.all_labs() if lab.state == "done"]
     progress = {"done": done, **more} if method == "PUT" else None

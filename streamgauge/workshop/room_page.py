@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
-from contract.text import duration
+from infrastructure.text import duration
 from streamgauge.platform.http_server import own_names_only
 from streamgauge.workshop.labs import Lab
 from streamgauge.workshop.room import LEARNER_HEADER, MAX_NAME, is_learner, is_name

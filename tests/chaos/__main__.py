@@ -11,7 +11,7 @@ import typer
 from running import settings_on_free_ports
 
 from chaos.round import Round
-from contract.errors import StreamgaugeError
+from infrastructure.errors import StreamgaugeError
 
 CHECKPOINT_INTERVAL = "5 seconds"
 """The shortest that there is: a round has more checkpoints to be killed before and after."""

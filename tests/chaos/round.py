@@ -20,8 +20,8 @@ from running import environment, start_server
 
 from chaos.plan import FREEZE, KILL_JVM, KILL_KAFKA, KILL_PYTHON, STOP_REGISTRY, Fault, disagreements, faults
 from contract.create_topics import create_topics
-from contract.errors import StreamgaugeError
-from contract.settings import Settings
+from infrastructure.errors import StreamgaugeError
+from infrastructure.settings import Settings
 from streamgauge.platform.kafka import EmbeddedKafka
 from streamgauge.platform.log_file import log_tail
 from streamgauge.platform.processes import GuardedProcess

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from clusters import Cluster, running_cluster
 
-from contract.settings import Settings
+from infrastructure.settings import Settings
 
 
 @pytest.fixture(scope="module")

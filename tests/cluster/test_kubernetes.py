@@ -17,7 +17,7 @@ from web_server import Quiet, serving
 
 MANIFEST = Path(__file__).parents[2] / "deploy" / "kubernetes" / "streamgauge.yaml"
 DRIVER = """
-from contract.settings import Settings
+from infrastructure.settings import Settings
 from pipeline.spark.session import running_session
 
 with running_session(Settings.from_environment()) as spark:

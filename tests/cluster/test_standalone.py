@@ -17,8 +17,8 @@ from running import PROCESS_SECONDS, SHORT_LIVED, environment, eventually, few_r
 
 from contract.checkpoints.contents import Checkpoint
 from contract.checkpoints.names import CheckpointName
-from contract.java.jars import fetch
-from contract.java.runtime import java_home
+from infrastructure.java.jars import fetch
+from infrastructure.java.runtime import java_home
 from streamgauge.platform.spark_daemons import SPARK_HOME
 
 EVENTS = 900

@@ -21,7 +21,7 @@ from sse_server import hold, serving
 from audit.audited import Table
 from audit.catalog import audited
 from contract.domains import DOMAINS
-from contract.text import utc_text
+from infrastructure.text import utc_text
 from pipeline.catalog import chosen
 from producers.wikimedia.simulation import Simulation, simulate
 

@@ -7,10 +7,10 @@ from typing import Annotated
 import typer
 from running import running_platform, running_registry
 
-from contract.settings import Settings
 from crash_points.cases import CASES
 from crash_points.enumeration import Enumeration
 from crash_points.page import PAGE, note
+from infrastructure.settings import Settings
 
 
 def tried_whole(name: str, platform: Settings, home: Path, most: int | None, *, only_torn: bool) -> bool:

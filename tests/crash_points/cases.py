@@ -15,10 +15,10 @@ from running import eventually, stop_shared_spark, streamgauge, succeed, verify
 
 from contract.checkpoints.contents import Checkpoint
 from contract.checkpoints.names import checkpoints
-from contract.process.stop_signals import StopRequest
-from contract.settings import Settings
 from crash_points.incidents import never_or_too_often_taken, noted, notify, offline_and_back
 from crash_points.live_changes import STREAM, delivered, live_changes, lost_or_doubled, missing
+from infrastructure.process.stop_signals import StopRequest
+from infrastructure.settings import Settings
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,11 @@ from typing import Any
 from running import environment, few_rows
 from topic_reset import empty_topics
 
-from contract.lake_environment import PYTHON as PYTHON_WITH_DELTA
-from contract.settings import Settings
 from crash_points.cases import CASES
 from crash_points.images import Images
 from crash_points.watched import Point, Watched, points_of, torn_of
+from infrastructure.lake_environment import PYTHON as PYTHON_WITH_DELTA
+from infrastructure.settings import Settings
 
 TESTS = str(Path(__file__).parents[1])
 NOT_KEPT = ("kafka", "logs", "tmp")

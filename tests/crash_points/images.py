@@ -13,8 +13,8 @@ from confluent_kafka.admin import OffsetSpec
 from plain import ANSWER_SECONDS, read_topic
 
 from contract.domains import TOPICS
-from contract.settings import Settings
 from crash_points.watched import Torn
+from infrastructure.settings import Settings
 
 Ends = Mapping[tuple[str, int], int]
 """The end offset of each partition."""

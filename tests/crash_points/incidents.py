@@ -9,12 +9,12 @@ from plain import START, read_topic
 from running import eventually
 
 from contract.domains.nest import NEST_CAMERA_ALERTS
-from contract.kafka.writing import write_rows
-from contract.process.stop_signals import StopRequest
-from contract.settings import Settings
-from contract.storage.paths import bytes_of
-from contract.text import utc_text
-from contract.web.outbox import Finished
+from infrastructure.kafka.writing import write_rows
+from infrastructure.process.stop_signals import StopRequest
+from infrastructure.settings import Settings
+from infrastructure.storage.paths import bytes_of
+from infrastructure.text import utc_text
+from infrastructure.web.outbox import Finished
 from streamgauge.notify.notifier import Notifier
 
 SINCE = utc_text(START)

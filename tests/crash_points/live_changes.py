@@ -11,7 +11,7 @@ from plain import START, read_topic
 from running import free_ports
 from sse_server import SseServer, hold
 
-from contract.settings import Settings
+from infrastructure.settings import Settings
 from producers.wikimedia.simulation import Simulation, simulate
 
 STREAM = f"http://127.0.0.1:{free_ports(1)[0]}/v2/stream/recentchange"

@@ -4,8 +4,8 @@ import os
 import sys
 from contextlib import nullcontext
 
-from contract.settings import Settings
 from crash_points.cases import CASES, Case
+from infrastructure.settings import Settings
 
 
 def forget_tables(case: Case) -> None:

@@ -18,7 +18,7 @@ from playwright.sync_api import expect
 from running import PATIENCE_MS, RETRY_SECONDS
 
 from contract.domains import DOMAINS
-from contract.storage.data_files import data_file
+from infrastructure.storage.data_files import data_file
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 HOSTILE = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>"

@@ -4,9 +4,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from contract.kafka.follower import Snapshot
 from dashboard.domains import nest, taxi, wikimedia
 from dashboard.windows import MAX_COURSE
+from infrastructure.kafka.follower import Snapshot
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)

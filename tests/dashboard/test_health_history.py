@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 import orjson
 import pytest
 
-from contract.kafka.follower import Snapshot
 from dashboard.health.history import decode_point, history_of
+from infrastructure.kafka.follower import Snapshot
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 

@@ -5,8 +5,8 @@ from itertools import pairwise
 
 import pandas as pd
 
-from contract.storage.data_files import data_file
 from dashboard import maps
+from infrastructure.storage.data_files import data_file
 
 
 def test_maps_of_other_trips_differ_in_nothing_but_their_rows():

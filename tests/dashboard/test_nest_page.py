@@ -13,9 +13,9 @@ from pages import drawn
 from running import RETRY_SECONDS
 from streamlit.testing.v1 import AppTest
 
-from contract.kafka.cluster import KafkaCluster
 from dashboard import formats, page_head
 from dashboard.reading.reader import follow
+from infrastructure.kafka.cluster import KafkaCluster
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 BEFORE_NOON = NOON - timedelta(hours=1)

@@ -4,10 +4,10 @@ from datetime import UTC, datetime, timedelta
 
 import pandas as pd
 
-from contract.kafka.follower import Snapshot
 from dashboard import charts, windows
 from dashboard.domains import nest
 from dashboard.periods import Period
+from infrastructure.kafka.follower import Snapshot
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 

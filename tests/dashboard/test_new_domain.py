@@ -44,7 +44,7 @@ LINE = ('    "wikimedia",\n', '    "wikimedia",\n    "weather",\n')
 def tree(tmp_path):
     """The project with the files of the domain and its line."""
     tree = tmp_path / "tree"
-    for room in ("contract", "producers", "pipeline", "audit", "dashboard", "streamgauge", "data"):
+    for room in ("infrastructure", "contract", "producers", "pipeline", "audit", "dashboard", "streamgauge", "data"):
         shutil.copytree(ROOT / room, tree / room)
     shutil.copytree(FILES, tree, dirs_exist_ok=True)
     names = tree / "contract" / "domains" / "__init__.py"

@@ -11,10 +11,10 @@ from running import RETRY_SECONDS, start_server
 
 from contract.create_topics import create_topics
 from contract.domains.nest import NEST_CAMERA_STATS
-from contract.errors import StreamgaugeError
-from contract.kafka.cluster import KafkaCluster
-from contract.kafka.follower import Follower, Snapshot, per_snapshot
-from contract.kafka.result_table import TableReader, read_to_end
+from infrastructure.errors import StreamgaugeError
+from infrastructure.kafka.cluster import KafkaCluster
+from infrastructure.kafka.follower import Follower, Snapshot, per_snapshot
+from infrastructure.kafka.result_table import TableReader, read_to_end
 from streamgauge.platform.kafka import EmbeddedKafka
 
 NOBODY_LISTENS = "127.0.0.1:1"

@@ -7,9 +7,9 @@ from messages import absent
 from running import RETRY_SECONDS
 from streamlit.testing.v1 import AppTest
 
-from contract.kafka.follower import Snapshot
 from dashboard import formats
 from dashboard.reading.states import STALE_AFTER, State, state_of
+from infrastructure.kafka.follower import Snapshot
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 ROWS = ({"count": 1},)
@@ -36,8 +36,8 @@ def test_rows_from_before_the_connection_was_lost_are_called_so():
     def script():
         from datetime import UTC, datetime, timedelta
 
-        from contract.kafka.follower import Snapshot
         from dashboard.reading import states
+        from infrastructure.kafka.follower import Snapshot
 
         noon = datetime(2026, 11, 21, 12, tzinfo=UTC)
         lost_at = noon - timedelta(seconds=90)

@@ -16,11 +16,11 @@ from streamlit.testing.v1 import AppTest
 
 from contract.create_topics import create_topics
 from contract.domains.taxi import TAXI_BOROUGH_STATS, TAXI_FLOWS, TAXI_ZONE_SESSIONS_EARLY
-from contract.kafka.follower import Snapshot
-from contract.settings import Settings
 from dashboard.domains import taxi, taxi_sessions
 from dashboard.periods import Period
 from dashboard.reading.reader import row_decoder
+from infrastructure.kafka.follower import Snapshot
+from infrastructure.settings import Settings
 
 FRIDAY = datetime(2024, 3, 8, 17, tzinfo=UTC)
 

@@ -7,12 +7,12 @@ import pytest
 from playwright.sync_api import expect
 from running import PATIENCE_MS
 
-from audit.comparison import Difference
-from audit.verdict import RowCounts, Verdict
-from audit.verdict_topic import write_verdicts
-from contract.kafka.writing import write_rows
+from audit.verdicts.comparison import Difference
+from audit.verdicts.verdict import RowCounts, Verdict
+from audit.verdicts.verdict_topic import write_verdicts
 from contract.topics import VERDICTS
 from dashboard import verdicts
+from infrastructure.kafka.writing import write_rows
 
 KEY = '{"window":{"end":"2026-11-21T13:00:00Z","start":"2026-11-21T12:00:00Z"},"zip_code":"94107"}'
 STATS = ("nest-camera-stats", "topic nest-camera-stats")

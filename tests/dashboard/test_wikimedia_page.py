@@ -20,10 +20,10 @@ from streamlit.testing.v1 import AppTest
 
 from contract.create_topics import create_topics
 from contract.domains.wikimedia import WIKIMEDIA, WIKIMEDIA_PROCESSED, WIKIMEDIA_WIKI_STATS
-from contract.storage.data_files import data_file
 from contract.topics import QUERY_STATES
 from dashboard import formats
 from dashboard.domains import wikimedia, wikimedia_stream
+from infrastructure.storage.data_files import data_file
 from streamgauge.platform.registry import EmbeddedRegistry
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)

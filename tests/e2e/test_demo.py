@@ -12,7 +12,7 @@ from confluent_kafka import KafkaException
 from plain import read_topic, results
 from running import alive, below, environment, eventually, few_rows, settings_on_free_ports, start_server, streamgauge_process, verify
 
-from contract.settings import Settings
+from infrastructure.settings import Settings
 from streamgauge.demo.services import STOP_SECONDS
 from streamgauge.platform import server
 from streamgauge.platform.kafka import EmbeddedKafka

@@ -12,8 +12,8 @@ from plain import read_topic
 from running import environment, eventually, settings_on_free_ports, succeed
 
 from contract.domains.nest import NEST_CAMERA_STATS
-from contract.errors import StreamgaugeError
 from contract.query_status import read_statuses
+from infrastructure.errors import StreamgaugeError
 from streamgauge.demo.services import STOP_SECONDS
 from streamgauge.platform import server
 from streamgauge.workshop import breaking

@@ -14,7 +14,7 @@ from plain import START, counts_of, folded, one_camera, results, sightings_of, w
 from running import environment, eventually, few_rows, one_line_error, streamgauge, succeed, verify
 
 from contract.checkpoints.contents import Checkpoint
-from contract.kafka.topic_ends import TopicEnds
+from infrastructure.kafka.topic_ends import TopicEnds
 from pipeline.catalog import all_queries
 
 

@@ -18,8 +18,8 @@ from plain import START, one_camera, read_topic, write_topic
 from running import alive, below, environment, eventually, few_rows, streamgauge, succeed
 from topic_reset import empty_topics
 
-from contract.process.ports import free_ports
-from contract.settings import Settings
+from infrastructure.process.ports import free_ports
+from infrastructure.settings import Settings
 
 STATS = "nest-camera-stats"
 ANSWER_SECONDS = 60

@@ -17,7 +17,7 @@ from plain import one_camera, read_topic, results, write_topic
 from running import environment, eventually, few_rows, running_queries, start_server, streamgauge, succeed
 
 from contract.create_topics import create_topics
-from contract.errors import StreamgaugeError
+from infrastructure.errors import StreamgaugeError
 from streamgauge.platform.kafka import EmbeddedKafka
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

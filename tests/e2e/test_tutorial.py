@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 from running import RETRY_SECONDS, environment, few_rows, settings_on_free_ports, streamgauge
 
-from contract.settings import Settings
+from infrastructure.settings import Settings
 
 TUTORIAL = Path(__file__).parents[2] / "docs" / "tutorial.md"
 BLOCK = re.compile(r"^```sh\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.DOTALL | re.MULTILINE)

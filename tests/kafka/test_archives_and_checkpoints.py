@@ -8,7 +8,7 @@ from plain import START, one_camera, write_topic
 from running import shared_spark, streamgauge, succeed
 from verifying import run_once
 
-from contract.errors import StreamgaugeError
+from infrastructure.errors import StreamgaugeError
 from pipeline.catalog import chosen
 from pipeline.running.runner import Runner
 

@@ -15,8 +15,8 @@ from topic_reset import delete_subjects, empty_topics
 from verifying import run_once
 
 from contract.checkpoints.contents import Checkpoint
-from contract.database import Database
-from contract.lake_environment import HAS_DELTA
+from infrastructure.database import Database
+from infrastructure.lake_environment import HAS_DELTA
 from pipeline.catalog import all_queries
 
 

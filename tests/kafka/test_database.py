@@ -15,7 +15,7 @@ from running import eventually, one_line_error, running_queries, streamgauge, su
 from topic_reset import empty_topics
 from verifying import run_once
 
-from contract.database import Database
+from infrastructure.database import Database
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 STATS = "nest-camera-stats-database"

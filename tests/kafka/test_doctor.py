@@ -8,8 +8,8 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 from running import RETRY_SECONDS, alive, environment, eventually, free_ports, settings_on_free_ports, start_server, streamgauge, succeed
 
 from contract.domains import TOPICS
-from contract.registry.client import SchemaRegistry
 from dashboard.server import dashboard_command
+from infrastructure.registry.client import SchemaRegistry
 from streamgauge.operations.doctor import machine, servers
 from streamgauge.platform.kafka import EmbeddedKafka
 from streamgauge.platform.listening import listener

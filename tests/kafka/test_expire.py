@@ -8,9 +8,9 @@ from confluent_kafka import Producer
 from plain import read_topic
 from running import eventually, streamgauge, succeed
 
-from contract.kafka import writing
-from contract.kafka.follower import Follower
-from contract.kafka.result_table import read_to_end
+from infrastructure.kafka import writing
+from infrastructure.kafka.follower import Follower
+from infrastructure.kafka.result_table import read_to_end
 from streamgauge.operations.expiry import expire
 
 NOON = datetime(2024, 3, 1, 12, tzinfo=UTC)

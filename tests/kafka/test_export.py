@@ -11,8 +11,8 @@ from plain import START, write_counts
 from pyarrow.parquet import read_table
 from running import one_line_error, streamgauge, succeed
 
-from contract.kafka.writing import write_rows
-from contract.rows import checked
+from infrastructure.kafka.writing import write_rows
+from infrastructure.rows import checked
 from streamgauge.operations.export import TABLES, as_parquet
 
 DAY = 24

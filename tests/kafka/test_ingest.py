@@ -12,8 +12,8 @@ from plain import read_topic, write_topic
 from running import streamgauge, verify
 
 from contract.create_topics import create_topics
-from contract.settings import Settings
 from contract.topics import Topic
+from infrastructure.settings import Settings
 
 pytestmark = pytest.mark.delta
 

@@ -8,7 +8,7 @@ from plain import write_counts, write_topic
 from running import one_line_error, streamgauge, succeed
 from verifying import run_once
 
-from contract.process.ports import free_ports
+from infrastructure.process.ports import free_ports
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 BY_HOUR = "select window.start as hour, sum(count) as people from live_nest_camera_stats group by hour order by hour"

@@ -14,7 +14,7 @@ from documents import ROOT
 from plain import START, one_camera, write_topic
 from running import environment, eventually, succeed, verify
 
-from contract.process.ports import free_ports
+from infrastructure.process.ports import free_ports
 
 STATS, LETTERS = "nest-camera-stats", "nest-dead-letters"
 BOARD = ROOT / "docs" / "prometheus" / "grafana.json"

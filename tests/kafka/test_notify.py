@@ -17,10 +17,10 @@ from running import environment, eventually
 from web_server import webhook
 
 from contract.domains.nest import NEST_CAMERA_ALERTS, NEST_CAMERA_STATUS, NEST_CROWDS
-from contract.kafka.result_table import read_to_end
-from contract.process.stop_signals import StopRequest
 from contract.topics import ALERTS, QUERY_STATES
-from contract.web.webhook import Webhook
+from infrastructure.kafka.result_table import read_to_end
+from infrastructure.process.stop_signals import StopRequest
+from infrastructure.web.webhook import Webhook
 from streamgauge.notify import notifier
 from streamgauge.notify.notifier import Notifier
 

@@ -12,7 +12,7 @@ from running import environment, eventually, running_queries, streamgauge
 from verifying import run_once
 
 from contract.checkpoints.contents import Checkpoint
-from contract.settings import Settings
+from infrastructure.settings import Settings
 from pipeline.catalog import queries
 
 pytestmark = pytest.mark.delta

@@ -18,10 +18,10 @@ from plain import read_topic
 from running import RETRY_SECONDS, environment, eventually, kafka_client_threads, running_broker, start_server, streamgauge, succeed
 
 from contract.domains.nest import NEST_LOGS
-from contract.errors import StreamgaugeError
-from contract.kafka.cluster import KafkaCluster
-from contract.process.ports import free_ports
 from contract.topics import MAX_RECORD_BYTES
+from infrastructure.errors import StreamgaugeError
+from infrastructure.kafka.cluster import KafkaCluster
+from infrastructure.process.ports import free_ports
 from producers.delivery.sending import Delivery
 from producers.nest.simulation import Simulation, simulate
 from streamgauge.platform.kafka import EmbeddedKafka

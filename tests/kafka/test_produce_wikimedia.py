@@ -16,7 +16,7 @@ from plain import read_topic
 from running import environment, eventually, start_server, streamgauge
 from sse_server import drop_after, half_an_event_after, hold, refuse, repeat_from, serving, stall_after
 
-from contract.storage.data_files import data_file
+from infrastructure.storage.data_files import data_file
 from producers.wikimedia.avro import UNKNOWN_SCHEMA_ID
 from producers.wikimedia.simulation import Simulation, simulate
 from streamgauge.platform.registry import EmbeddedRegistry

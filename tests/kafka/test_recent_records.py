@@ -6,9 +6,9 @@ import pytest
 from plain import write_topic
 
 from contract.create_topics import create_topics
-from contract.errors import StreamgaugeError
-from contract.kafka.recent_records import last_records
 from contract.topics import Topic
+from infrastructure.errors import StreamgaugeError
+from infrastructure.kafka.recent_records import last_records
 
 
 @pytest.fixture

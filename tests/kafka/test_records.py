@@ -10,9 +10,9 @@ from plain import write_topic
 from running import one_line_error, shared_spark, streamgauge, succeed
 
 from contract.create_topics import create_topics
-from contract.errors import StreamgaugeError
-from contract.kafka import result_table
 from contract.topics import Topic
+from infrastructure.errors import StreamgaugeError
+from infrastructure.kafka import result_table
 from streamgauge.records.reader import TopicRecords
 from streamgauge.records.start import Start
 

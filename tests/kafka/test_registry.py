@@ -9,9 +9,9 @@ import psutil
 import pytest
 from running import eventually, settings_on_free_ports, start_server, streamgauge, succeed
 
-from contract.errors import StreamgaugeError
-from contract.registry.client import SchemaRegistry
-from contract.storage.data_files import data_file
+from infrastructure.errors import StreamgaugeError
+from infrastructure.registry.client import SchemaRegistry
+from infrastructure.storage.data_files import data_file
 from streamgauge.platform.registry import EmbeddedRegistry
 
 VERSION_1, VERSION_2 = (data_file(f"schemas/{name}").read_text() for name in ("wikimedia-value.avsc", "wikimedia-value.v2.avsc"))

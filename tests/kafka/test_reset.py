@@ -17,7 +17,7 @@ from plain import counts_of, one_camera, read_topic, results, write_topic
 from running import eventually, one_line_error, running_queries, streamgauge
 
 from contract.checkpoints.names import CheckpointName, remains_of
-from contract.kafka.result_table import read_to_end
+from infrastructure.kafka.result_table import read_to_end
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 SIGHTINGS = [(f"cam-{number % 7}", START + timedelta(minutes=number)) for number in range(300)]

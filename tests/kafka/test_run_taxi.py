@@ -8,7 +8,7 @@ import pytest
 from plain import folded, read_topic, write_topic
 from running import streamgauge
 
-from contract.storage.data_files import data_file
+from infrastructure.storage.data_files import data_file
 
 MEASURES = ("trip_distance", "fare_amount", "tip_amount", "total_amount")
 

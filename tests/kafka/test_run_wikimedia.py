@@ -20,7 +20,7 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 from plain import folded, read_topic
 from running import eventually, running_queries, start_server, streamgauge
 
-from contract.errors import StreamgaugeError
+from infrastructure.errors import StreamgaugeError
 from streamgauge.platform.registry import EmbeddedRegistry
 
 START = int(datetime(2026, 1, 1, tzinfo=UTC).timestamp())

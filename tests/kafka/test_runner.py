@@ -16,10 +16,10 @@ from running import eventually, kafka_client_threads
 
 from contract.checkpoints.contents import Checkpoint, known_batches
 from contract.create_topics import create_topics
-from contract.errors import StreamgaugeError
-from contract.process.stop_signals import Stopped, StopRequest, stop_requested
 from contract.query_status import read_statuses
 from contract.topics import Topic
+from infrastructure.errors import StreamgaugeError
+from infrastructure.process.stop_signals import Stopped, StopRequest, stop_requested
 from pipeline.monitoring.producers import OPEN, THREAD, Producers
 from pipeline.query import Query
 from pipeline.running.runner import Runner

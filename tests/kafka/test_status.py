@@ -15,7 +15,7 @@ from query_topics import QueryTopics
 from running import environment, eventually, streamgauge, succeed
 
 from contract.create_topics import create_topics
-from contract.errors import Unavailable
+from infrastructure.errors import Unavailable
 
 
 def test_before_the_first_query_the_table_says_what_to_do(fresh):

@@ -7,9 +7,9 @@ from plain import read_topic
 from running import succeed, verify
 
 from contract.domains import TOPICS
-from contract.kafka.topic_ends import partitions_by_topic
-from contract.registry.client import SchemaRegistry
 from contract.topics import topic_prefix
+from infrastructure.kafka.topic_ends import partitions_by_topic
+from infrastructure.registry.client import SchemaRegistry
 
 EVENTS = {"team1.": 300, "team2_": 200}
 STATS, EDITS = "nest-camera-stats", "wikimedia-edit-stats"

@@ -4,7 +4,7 @@ import verifying
 from plain import START, one_camera, results
 from transactions import ANSWER_SECONDS, begun, in_a_transaction
 
-from contract.kafka.topic_ends import TopicEnds
+from infrastructure.kafka.topic_ends import TopicEnds
 
 STATS, ARCHIVE, LETTERS = QUERIES = ("nest-camera-stats", "nest-archive", "nest-dead-letters")
 

@@ -19,11 +19,11 @@ from running import streamgauge
 from verifying import differences, run_once, verified, write
 
 from audit.commands import verdicts_of
-from audit.records import records_between
+from audit.reading.records import records_between
 from audit.time_range import TimeRange, ms_of
 from contract.checkpoints.names import CheckpointName
-from contract.kafka.topic_ends import first_and_end_offsets
 from contract.windows import utc
+from infrastructure.kafka.topic_ends import first_and_end_offsets
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 STATS = "nest-camera-stats"

@@ -13,11 +13,11 @@ from running import streamgauge, succeed
 from topic_reset import delete_subjects, empty_topics
 from verifying import differences, run_once, verified, write
 
-from audit.comparison import MOST_SHOWN
+from audit.verdicts.comparison import MOST_SHOWN
 from contract.checkpoints.contents import Checkpoint
 from contract.checkpoints.names import CheckpointName
-from contract.kafka.result_table import read_to_end
-from contract.lake_environment import HAS_DELTA
+from infrastructure.kafka.result_table import read_to_end
+from infrastructure.lake_environment import HAS_DELTA
 from pipeline.catalog import all_queries, is_new_version
 from pipeline.database.sink import DatabaseTable
 

@@ -16,7 +16,7 @@ from topic_reset import empty_topics
 from contract.create_topics import create_topics, deviations
 from contract.domains import TOPICS
 from contract.domains.nest import NEST_CAMERA_STATS
-from contract.kafka.writing import write_rows
+from infrastructure.kafka.writing import write_rows
 from streamgauge.workshop import breaking
 from streamgauge.workshop.breakage import raw_rows
 from streamgauge.workshop.faults import FAULTS

@@ -21,8 +21,8 @@ from rights import Right
 from running import SHORT_LIVED, start_server
 
 from contract.create_topics import create_topics
-from contract.process.ports import free_ports
-from contract.settings import Settings
+from infrastructure.process.ports import free_ports
+from infrastructure.settings import Settings
 from streamgauge.platform.kafka import EmbeddedKafka
 
 SCRAM_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"

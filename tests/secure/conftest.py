@@ -9,7 +9,7 @@ from confluent_kafka import KafkaException
 from rights import Right
 from running import eventually
 
-from contract.settings import Settings
+from infrastructure.settings import Settings
 
 
 @pytest.fixture(scope="session")

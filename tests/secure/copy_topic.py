@@ -10,8 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from contract.domains.nest import NEST_LOGS
-from contract.settings import Settings
 from contract.topics import compacted_topic
+from infrastructure.settings import Settings
 from pipeline.sinks.topics import CompactedTopic
 from pipeline.sources.kafka import kafka_options, records_from, stream_of_records
 from pipeline.spark.session import spark_session

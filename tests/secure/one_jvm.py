@@ -12,7 +12,7 @@ import sys
 import psutil
 from running import streamgauge
 
-from contract.settings import Settings
+from infrastructure.settings import Settings
 from pipeline.spark.session import spark_session
 
 commands = json.load(sys.stdin)

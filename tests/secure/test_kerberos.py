@@ -21,10 +21,10 @@ from running import RETRY_SECONDS, SHORT_LIVED, environment, eventually, few_row
 
 from contract.create_topics import create_topics
 from contract.domains.nest import NEST_CAMERA_STATS, NEST_CROWDS, NEST_LOGS
-from contract.errors import StreamgaugeError
-from contract.java.runtime import java_home
-from contract.process.ports import free_ports
-from contract.settings import Settings
+from infrastructure.errors import StreamgaugeError
+from infrastructure.java.runtime import java_home
+from infrastructure.process.ports import free_ports
+from infrastructure.settings import Settings
 
 MODULE = "com.sun.security.auth.module.Krb5LoginModule"
 COPIER = Path(__file__).with_name("copy_topic.py")

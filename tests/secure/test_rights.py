@@ -12,13 +12,13 @@ from running import eventually, one_line_error, streamgauge
 
 from contract.create_topics import create_topics
 from contract.domains import NAMES, TOPICS
-from contract.kafka.cluster import GROUP_PREFIX
-from contract.kafka.consumer import is_about_group
-from contract.kafka.dead_letters import whole_letter
-from contract.kafka.errors import KafkaRefuses
-from contract.kafka.result_table import TableReader, read_to_end
-from contract.kafka.topic_ends import TopicEnds
-from contract.settings import Settings
+from infrastructure.kafka.cluster import GROUP_PREFIX
+from infrastructure.kafka.consumer import is_about_group
+from infrastructure.kafka.dead_letters import whole_letter
+from infrastructure.kafka.errors import KafkaRefuses
+from infrastructure.kafka.result_table import TableReader, read_to_end
+from infrastructure.kafka.topic_ends import TopicEnds
+from infrastructure.settings import Settings
 from pipeline.sinks.topics import TopicSink
 
 RIGHTS = documented()

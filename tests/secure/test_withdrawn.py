@@ -10,9 +10,9 @@ from rights import Right
 from running import shared_spark
 
 from contract.create_topics import create_topics
-from contract.errors import StreamgaugeError
-from contract.process.stop_signals import StopRequest
 from contract.topics import Topic
+from infrastructure.errors import StreamgaugeError
+from infrastructure.process.stop_signals import StopRequest
 from pipeline.query import Query
 from pipeline.running.runner import Runner
 from pipeline.sinks.topics import CompactedTopic

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from streaming import RECORD_SCHEMA, Stream
 
-from contract.settings import Settings
+from infrastructure.settings import Settings
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ import pytest
 from running import one_line_error, streamgauge
 from streaming import write_table
 
-from contract.errors import StreamgaugeError
-from contract.row_formats import as_csv, as_json, as_table
-from contract.settings import Settings
+from infrastructure.errors import StreamgaugeError
+from infrastructure.output.row_formats import as_csv, as_json, as_table
+from infrastructure.settings import Settings
 from pipeline.lake.ad_hoc_sql import answer
 from pipeline.lake.tables import tables
 

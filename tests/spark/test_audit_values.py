@@ -18,11 +18,11 @@ from letters import reasons as told
 from messages import refused
 from odd_values import changes, damaged, documents, made, trips
 
-from audit.archive import Files, rows_of
+from audit.checks.archive import Files, rows_of
+from audit.checks.dead_letters import expected_letters
 from audit.domains.wikimedia import archived, reader_of
-from audit.letters import expected_letters
-from audit.recount import Recount
-from contract.settings import Settings
+from audit.recount.recount import Recount
+from infrastructure.settings import Settings
 from pipeline.domains import nest, nest_devices, nest_documents, nest_status, taxi, wikimedia
 from pipeline.formats.confluent_avro import WriterSchemas
 from pipeline.formats.schema_book import SchemaBook

@@ -8,7 +8,7 @@ import pytest
 from plain import sessions_of
 from streaming import Stream, at
 
-from contract.settings import Settings
+from infrastructure.settings import Settings
 from pipeline.domains import nest
 
 TEN_MINUTES = Settings(watermark="10 minutes")

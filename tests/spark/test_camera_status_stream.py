@@ -9,7 +9,7 @@ import pytest
 from plain import camera_changes
 from streaming import Record, Stream, at
 
-from contract.settings import Settings
+from infrastructure.settings import Settings
 from pipeline.domains import nest
 
 CAMERA_STATUS = next(query for query in nest.queries(Settings()) if query.name == "nest-camera-status")

@@ -8,8 +8,8 @@ from pyspark.errors import StreamingQueryException
 from streaming import Record, at
 
 from contract.checkpoints.contents import Checkpoint
-from contract.errors import StreamgaugeError
-from contract.settings import Settings
+from infrastructure.errors import StreamgaugeError
+from infrastructure.settings import Settings
 from pipeline.domains import nest
 from pipeline.monitoring.failures import diagnosis
 

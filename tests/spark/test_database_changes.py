@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import orjson
 import pytest
 
-from contract.settings import Settings
+from infrastructure.settings import Settings
 from pipeline.catalog import all_queries
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

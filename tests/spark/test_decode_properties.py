@@ -15,7 +15,7 @@ from avro import V1
 from odd_values import COUNT, changes, damaged, documents, made, trips
 from plain import each_once
 
-from contract.settings import Settings
+from infrastructure.settings import Settings
 from pipeline.domains import nest, taxi, wikimedia
 from pipeline.domains.nest_documents import sightings
 from pipeline.formats.confluent_avro import WriterSchemas

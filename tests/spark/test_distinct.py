@@ -9,7 +9,7 @@ from messages import refused
 from plain import one_camera
 from streaming import at, write_table
 
-from contract.settings import Settings
+from infrastructure.settings import Settings
 from pipeline.catalog import all_queries
 from pipeline.formats.confluent_avro import WriterSchemas
 from pipeline.lake.sql_tables import sql_tables

@@ -8,7 +8,7 @@ import pytest
 from plain import sessions_of
 from streaming import Record, Stream, at
 
-from contract.settings import Settings
+from infrastructure.settings import Settings
 from pipeline.domains import taxi
 
 BY_NAME = {query.name: query for query in taxi.queries(Settings())}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from running import PROCESS_SECONDS, environment
 
-from contract.settings import Settings
+from infrastructure.settings import Settings
 from workshop.examples.__main__ import EXAMPLES, ON_KAFKA, main
 
 PAGE = (Path(__file__).parents[2] / "workshop" / "examples" / "README.md").read_text()

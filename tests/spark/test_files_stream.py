@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from contract.settings import Settings
+from infrastructure.settings import Settings
 from pipeline.sources.files import Files
 
 

@@ -7,7 +7,7 @@ from avro import V1, change, in_wire_format
 from plain import one_camera
 from streaming import Record
 
-from contract.settings import Settings
+from infrastructure.settings import Settings
 from pipeline.domains import nest, taxi, wikimedia
 from pipeline.formats.confluent_avro import WriterSchemas
 

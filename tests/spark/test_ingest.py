@@ -20,7 +20,7 @@ from pyspark.sql import types as T  # noqa: N812
 from running import eventually
 from streaming import RECORD_SCHEMA
 
-from contract.settings import Settings
+from infrastructure.settings import Settings
 from pipeline.ingest import upsert
 from pipeline.ingest.json_types import MAX_NAMES, MAX_TYPED_LEVELS, AmbiguousNames, TooManyFields, TypeChanged
 from pipeline.ingest.location import Location, TableSchema

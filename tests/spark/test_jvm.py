@@ -12,9 +12,9 @@ from urllib.parse import quote
 import pytest
 from running import SHORT_LIVED, environment, streamgauge
 
-from contract.java import class_data
-from contract.java.runtime import java_home
-from contract.settings import Settings
+from infrastructure.java import class_data
+from infrastructure.java.runtime import java_home
+from infrastructure.settings import Settings
 from pipeline.spark import classes, session
 from pipeline.spark.classes import save_classes
 from pipeline.spark.jvm import SPARK_HOME, command, fixed_class_path, java
@@ -29,7 +29,7 @@ SMALL_QUERY = """
 import sys
 from dataclasses import replace
 from pathlib import Path
-from contract.settings import Settings
+from infrastructure.settings import Settings
 from pipeline.spark.session import running_session
 
 with running_session(replace(Settings.from_environment(), home=Path(sys.argv[1]), driver_java_options=sys.argv[2])) as spark:
@@ -131,13 +131,13 @@ def test_a_session_starts_where_no_name_server_knows_the_machines_name(own, tmp_
 
 def test_what_spark_says_as_it_starts_is_one_line(own, tmp_path):
     program = """import pathlib, sys
-from contract.settings import Settings
+from infrastructure.settings import Settings
 from pipeline.spark.session import spark_session
 spark_session(Settings(home=pathlib.Path(sys.argv[1]), spark_master="local[many]"))"""
     run = [sys.executable, "-c", program, str(tmp_path)]
     done = subprocess.run(run, env=environment(own), capture_output=True, text=True, check=False)
     assert done.stderr.splitlines()[-1].startswith(
-        "contract.errors.StreamgaugeError: Spark did not start (Could not parse Master URL: 'local[many]'); its log is "
+        "infrastructure.errors.StreamgaugeError: Spark did not start (Could not parse Master URL: 'local[many]'); its log is "
     )
 
 

@@ -13,7 +13,7 @@ from deltalake import DeltaTable
 from pyspark.errors import PySparkException
 from running import eventually
 
-from contract.errors import StreamgaugeError
+from infrastructure.errors import StreamgaugeError
 from pipeline.lake.maintenance import maintain_delta
 from pipeline.lake.tables import LakeTable
 from pipeline.sinks import conflicts

@@ -9,8 +9,8 @@ from letters import reasons
 from messages import refused
 
 from contract.json_text import time_of
-from contract.settings import Settings
 from contract.topics import MAX_RECORD_BYTES, MAX_VALUE_BYTES
+from infrastructure.settings import Settings
 from pipeline.domains.nest import camera_stats, cameras, unusable
 from pipeline.domains.nest_documents import DEVICE_LOCATIONS, sightings
 from pipeline.domains.nest_status import reports

@@ -2,7 +2,7 @@
 
 from streaming import Record, at
 
-from contract.settings import Settings
+from infrastructure.settings import Settings
 from pipeline.domains import nest
 
 BY_NAME = {query.name: query for query in nest.queries(Settings())}

@@ -7,8 +7,8 @@ import pytest
 from plain import one_camera
 from streaming import Record, Stream, at
 
-from contract.settings import Settings
-from contract.storage.data_files import data_file
+from infrastructure.settings import Settings
+from infrastructure.storage.data_files import data_file
 from pipeline.domains import nest
 
 CAMERA_STATS, *_, DEAD_LETTERS = nest.queries(Settings())

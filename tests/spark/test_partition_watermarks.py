@@ -9,7 +9,7 @@ import pytest
 from plain import one_camera
 from streaming import Record, at, plan_of_stream
 
-from contract.settings import Settings
+from infrastructure.settings import Settings
 from pipeline.domains import nest
 from pipeline.sources.watermarks import Watermark, with_watermark
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME
 
-from contract.kafka.record_clock import CLOCK_MS, LAST_CLOCK_MS, clock_header, clock_ms_of
+from infrastructure.kafka.record_clock import CLOCK_MS, LAST_CLOCK_MS, clock_header, clock_ms_of
 from pipeline.sources.kafka import clock
 
 TIMESTAMP_MS = 1_767_268_800_123

@@ -8,9 +8,9 @@ from documents import ROOT
 from foreign_rows import WINDOW, example
 from pyspark.sql import functions as F  # noqa: N812
 
-from contract.rows import json_decoder
-from contract.settings import Settings
 from contract.topics import ALERTS
+from infrastructure.rows import json_decoder
+from infrastructure.settings import Settings
 from pipeline.catalog import all_queries, is_new_version
 from pipeline.sinks.topics import AlertsTopic, CompactedTopic
 

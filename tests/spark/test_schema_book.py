@@ -7,7 +7,7 @@ import pytest
 from avro import V1, V2, change, in_wire_format
 from pyspark.sql import functions as F  # noqa: N812
 
-from contract.registry.client import RegistryUnavailable
+from infrastructure.registry.client import RegistryUnavailable
 from pipeline.domains.wikimedia import CHANGES, changes
 from pipeline.formats.confluent_avro import MOST_UNKNOWN_IDS
 from pipeline.formats.schema_book import AGAIN_SECONDS, SchemaBook

@@ -8,8 +8,8 @@ import pytest
 from streaming import Record, Stream, at
 
 from contract.checkpoints.contents import Checkpoint
-from contract.errors import StreamgaugeError
-from contract.settings import Settings
+from infrastructure.errors import StreamgaugeError
+from infrastructure.settings import Settings
 from pipeline.checkpoint.state import State
 from pipeline.domains import nest, taxi
 

@@ -5,7 +5,7 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from streaming import Record, at
 
-from contract.settings import Settings
+from infrastructure.settings import Settings
 from pipeline.domains import nest
 from pipeline.monitoring.failures import Remedy, diagnosis
 from pipeline.spark.session import TIMER_STATE

@@ -5,7 +5,7 @@ import sys
 import pytest
 import typer
 
-from contract.errors import StreamgaugeError
+from infrastructure.errors import StreamgaugeError
 from streamgauge.submit import submit
 
 READS_KAFKA = """

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 from letters import reasons
 
-from contract.settings import Settings
+from infrastructure.settings import Settings
 from pipeline.domains.taxi import ZONES, borough_stats, trips, unusable, with_zones
 
 RECEIVED = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -222,7 +222,7 @@ def test_a_trip_is_archived_by_the_day_of_its_drop_off_also_in_an_unknown_zone(s
 def test_the_zone_table_is_tlcs():
     import csv
 
-    from contract.storage.data_files import data_file
+    from infrastructure.storage.data_files import data_file
 
     with data_file("taxi_zone_lookup.csv").open() as file:
         zones = {int(row["LocationID"]): row for row in csv.DictReader(file)}

@@ -3,7 +3,7 @@
 import pytest
 from streaming import Record, at
 
-from contract.settings import Settings
+from infrastructure.settings import Settings
 from pipeline.domains import taxi
 
 

@@ -9,7 +9,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import functions as F  # noqa: N812
 from streaming import Record, Stream, at
 
-from contract.settings import Settings
+from infrastructure.settings import Settings
 from pipeline.domains import nest
 from pipeline.domains.nest_documents import sightings
 from pipeline.monitoring.failures import Remedy, diagnosis

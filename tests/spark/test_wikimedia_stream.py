@@ -6,7 +6,7 @@ import pytest
 from avro import V1, change, in_wire_format
 from streaming import at
 
-from contract.settings import Settings
+from infrastructure.settings import Settings
 from pipeline.domains import wikimedia
 from pipeline.formats.confluent_avro import WriterSchemas
 

@@ -8,7 +8,7 @@ import tomllib
 import pytest
 from running import streamgauge
 
-from contract.settings import Settings
+from infrastructure.settings import Settings
 from streamgauge.workshop import grader, product
 from streamgauge.workshop.commands import result_lines
 from streamgauge.workshop.grading import grade
@@ -90,7 +90,7 @@ def test_the_text_shows_the_tables_of_the_checks_and_quotes_the_code(lab):
     assert [table for table in tables if table not in readme] == [], "the README should show what the checks use"
     code = "\n".join(
         path.read_text()
-        for room in ("pipeline", "contract", "streamgauge", "producers", "workshop")
+        for room in ("pipeline", "contract", "infrastructure", "streamgauge", "producers", "workshop")
         for path in (ROOT / room).rglob("*.py")
     )
     assert [quoted for quoted in re.findall(r"```python\n(.*?)```", discussion, re.DOTALL) if quoted not in code] == []

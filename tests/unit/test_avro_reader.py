@@ -9,15 +9,15 @@ import fastavro
 import pytest
 from schema_server import schemas_served
 
-from audit.documents import avro_value
+from audit.values.documents import avro_value
 from contract.domains.wikimedia import WIKIMEDIA_PROCESSED
-from contract.registry.avro_reader import AGAIN_SECONDS, AvroReader
-from contract.registry.client import SchemaRegistry
-from contract.registry.nesting import MOST_LEVELS
-from contract.registry.server import RegistryServer
-from contract.rows import decoder
-from contract.storage.data_files import data_file
 from contract.topic_values import value_decoder
+from infrastructure.registry.avro_reader import AGAIN_SECONDS, AvroReader
+from infrastructure.registry.client import SchemaRegistry
+from infrastructure.registry.nesting import MOST_LEVELS
+from infrastructure.registry.server import RegistryServer
+from infrastructure.rows import decoder
+from infrastructure.storage.data_files import data_file
 
 SCHEMAS = {
     7: '{"type": "record", "name": "order", "fields": [{"name": "text", "type": "string"}]}',
@@ -63,7 +63,7 @@ def test_the_registry_is_asked_once_for_each_schema(registry):
 
 def test_a_schema_that_is_registered_later_is_found_then(registry, monkeypatch):
     now = [0.0]
-    monkeypatch.setattr("contract.registry.avro_reader.time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr("infrastructure.registry.avro_reader.time", SimpleNamespace(monotonic=lambda: now[0]))
     reader, schemas = AvroReader(registry), dict(SCHEMAS)
     monkeypatch.setattr(registry, "schema", schemas.get)
     with pytest.raises(ValueError, match="no Avro schema of id 11"):

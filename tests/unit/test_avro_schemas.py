@@ -6,7 +6,7 @@ import json
 import fastavro
 import pytest
 
-from contract.registry.nesting import MOST_LEVELS, most_bytes
+from infrastructure.registry.nesting import MOST_LEVELS, most_bytes
 from pipeline.formats.avro_schemas import UnusableSchemaError, reader_schema, with_marker
 
 

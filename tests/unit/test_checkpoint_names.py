@@ -7,7 +7,7 @@ import psutil
 import pytest
 
 from contract.checkpoints.names import CheckpointName, checkpoints, others_of_query, remains_of
-from contract.settings import Settings
+from infrastructure.settings import Settings
 
 
 @pytest.mark.parametrize("query", ["nest-archive", "ingest-orders.v1", "ingest-orders.v1-dead-letters"])

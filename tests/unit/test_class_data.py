@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from contract.java import class_data
+from infrastructure.java import class_data
 
 
 @pytest.mark.parametrize("changed", ["java", "a.jar"])

@@ -15,7 +15,7 @@ from documents import ROOT
 from running import one_line_error, settings_on_free_ports, streamgauge
 
 from contract.checkpoints.names import CheckpointName
-from contract.errors import StreamgaugeError
+from infrastructure.errors import StreamgaugeError
 from streamgauge.operations import clean
 
 

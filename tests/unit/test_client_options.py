@@ -3,8 +3,8 @@
 import pytest
 from messages import refused
 
-from contract.kafka.client_options import client_options
-from contract.settings import Settings
+from infrastructure.kafka.client_options import client_options
+from infrastructure.settings import Settings
 from pipeline.sources.kafka import kafka_options
 
 

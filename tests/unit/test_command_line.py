@@ -10,7 +10,7 @@ from documents import ROOT
 from messages import absent
 from running import environment, one_line_error, streamgauge
 
-from contract.settings import Settings
+from infrastructure.settings import Settings
 from streamgauge.cli import main
 
 

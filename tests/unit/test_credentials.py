@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import pytest
 
-from contract.errors import StreamgaugeError
-from contract.java import jars
-from contract.settings import Settings
-from contract.text import without_credentials
+from infrastructure.errors import StreamgaugeError
+from infrastructure.java import jars
+from infrastructure.settings import Settings
+from infrastructure.text import without_credentials
 from producers.delivery.events import Idle
 from producers.wikimedia.live import LiveStream, Patience
 from producers.wikimedia.position import Position

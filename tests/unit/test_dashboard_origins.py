@@ -9,9 +9,9 @@ import pytest
 
 import dashboard
 from contract.domains import TOPICS
-from contract.settings import Settings
 from contract.topics import Topic
 from dashboard.origin import Origin
+from infrastructure.settings import Settings
 from pipeline.catalog import all_queries
 from pipeline.sinks.topics import CompactedTopic
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from contract.settings import Settings
 from dashboard.server import dashboard_command, dashboard_url
+from infrastructure.settings import Settings
 
 
 @pytest.mark.parametrize(

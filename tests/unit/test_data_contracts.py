@@ -12,9 +12,9 @@ from foreign_rows import DECLARED, example
 from mock_kafka import MockKafka
 from schema_server import schemas_served
 
-from contract.rows import checked
-from contract.settings import Settings
-from contract.storage.data_files import data_file
+from infrastructure.rows import checked
+from infrastructure.settings import Settings
+from infrastructure.storage.data_files import data_file
 
 IN_ENVIRONMENT = [ROOT / ".uv" / "bin" / "uv", "tool", "run", "--from", "datacontract-cli[kafka]==1.2.8"]
 CHECK = """

@@ -6,7 +6,7 @@ import orjson
 import pytest
 from rich.console import Console
 
-from contract.kafka.dead_letters import letter_of, readable, source_of
+from infrastructure.kafka.dead_letters import letter_of, readable, source_of
 from streamgauge.dead_letters.newest import as_json, as_table
 
 

@@ -14,7 +14,7 @@ from rich.console import Console
 from running import eventually, one_line_error, settings_on_free_ports, streamgauge
 
 from contract.domains import DOMAINS
-from contract.text import utc_text
+from infrastructure.text import utc_text
 from streamgauge.demo.demo import Demo
 from streamgauge.demo.live import LiveFigures
 from streamgauge.demo.services import FAULTS, children

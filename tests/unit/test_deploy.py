@@ -12,7 +12,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from contract.settings import Settings
+from infrastructure.settings import Settings
 from streamgauge.cli import app
 
 DEPLOY = Path(__file__).parents[2] / "deploy"

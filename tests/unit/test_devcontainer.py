@@ -8,7 +8,7 @@ import pytest
 from documents import ROOT
 from typer.testing import CliRunner
 
-from contract.settings import Settings
+from infrastructure.settings import Settings
 from streamgauge.cli import app
 
 

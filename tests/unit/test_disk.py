@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import pytest
 from messages import absent
 
-from contract.process.logs import LOG_BYTES
-from contract.settings import Settings
+from infrastructure.process.logs import LOG_BYTES
+from infrastructure.settings import Settings
 from streamgauge.demo.disk import EASE_BYTES, LEAST_BYTES, LOOK_SECONDS, RESUME_BYTES, DiskSpace, most_bytes_of_topics
 from streamgauge.platform import log_file
 from streamgauge.platform.log_file import log_tail

@@ -14,8 +14,8 @@ import pytest
 from running import free_ports, settings_on_free_ports, streamgauge
 from web_server import files
 
-from contract.errors import StreamgaugeError
-from contract.java import jars
+from infrastructure.errors import StreamgaugeError
+from infrastructure.java import jars
 from streamgauge.operations.doctor import findings, machine, servers
 from streamgauge.operations.doctor.examination import run
 from streamgauge.operations.doctor.findings import Finding
@@ -203,7 +203,7 @@ class TestWhatDoesNotAnswer:
         assert servers.unreachable(address) is not None
 
     def test_something_that_is_no_kafka(self, settings, monkeypatch):
-        for constant in ("contract.kafka.errors.ANSWER_SECONDS", "streamgauge.operations.doctor.servers.ANSWER_SECONDS"):
+        for constant in ("infrastructure.kafka.errors.ANSWER_SECONDS", "streamgauge.operations.doctor.servers.ANSWER_SECONDS"):
             monkeypatch.setattr(constant, 0.5)  # it will never answer
         with listening() as port:
             (found,) = servers.broker(replace(settings, kafka_bootstrap_servers=f"127.0.0.1:{port}"))

@@ -11,9 +11,9 @@ from itertools import pairwise
 import pytest
 from documents import DOCUMENTS, PAGES, ROOT, named
 
-from contract.java.jars import bundles, locked
-from contract.settings import Settings
-from contract.text import size_text
+from infrastructure.java.jars import bundles, locked
+from infrastructure.settings import Settings
+from infrastructure.text import size_text
 from streamgauge.demo.services import FAULTS
 from streamgauge.operations.doctor import machine
 from streamgauge.operations.expiry import TABLES
@@ -203,7 +203,9 @@ def test_doctor_says_what_the_demo_was_measured_to_take():
 
 def test_the_code_names_documents_that_exist():
     sources = [
-        path for room in ("audit", "contract", "dashboard", "pipeline", "producers", "streamgauge") for path in (ROOT / room).rglob("*.py")
+        path
+        for room in ("audit", "contract", "dashboard", "infrastructure", "pipeline", "producers", "streamgauge")
+        for path in (ROOT / room).rglob("*.py")
     ]
     sources += [ROOT / "Makefile", ROOT / "Dockerfile", ROOT / "docker-compose.yaml", *(ROOT / "deploy").rglob("*.yaml")]
     missing = {name for source in sources for name in re.findall(r"docs/[\w/-]+\.md", source.read_text()) if not (ROOT / name).exists()}
@@ -212,7 +214,9 @@ def test_the_code_names_documents_that_exist():
 
 def test_the_lines_that_newcomers_meet_are_those_of_the_code():
     code = "".join(
-        path.read_text() for room in ("audit", "contract", "pipeline", "producers", "streamgauge") for path in (ROOT / room).rglob("*.py")
+        path.read_text()
+        for room in ("audit", "contract", "infrastructure", "pipeline", "producers", "streamgauge")
+        for path in (ROOT / room).rglob("*.py")
     )
     code += (ROOT / "Makefile").read_text()
     printed = re.findall(r"\*\*`(.+?)`\*\*", (ROOT / "docs" / "trouble.md").read_text())

@@ -8,7 +8,7 @@ import duckdb
 import pyarrow as pa
 from documents import ROOT
 
-from contract.storage.data_files import data_file
+from infrastructure.storage.data_files import data_file
 from producers.nest import simulation as nest
 from producers.nest.homes import device_locations
 from producers.taxi import simulation as taxi

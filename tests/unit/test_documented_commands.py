@@ -9,7 +9,7 @@ import pytest
 from documents import DOCUMENTS, ROOT, named
 from typer.testing import CliRunner
 
-from contract.settings import Settings
+from infrastructure.settings import Settings
 from pipeline import catalog
 from streamgauge.cli import app
 

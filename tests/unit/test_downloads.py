@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from contract.storage.downloads import ABANDONED_SECONDS, draft_of
+from infrastructure.storage.downloads import ABANDONED_SECONDS, draft_of
 
 
 def test_a_draft_becomes_the_file_at_the_end_of_the_block(tmp_path):

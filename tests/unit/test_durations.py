@@ -3,7 +3,7 @@
 import pytest
 from messages import refused
 
-from contract.durations import seconds
+from infrastructure.durations import seconds
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from dataclasses import fields
 import pytest
 from running import settings_on_free_ports, streamgauge
 
-from contract.settings import Settings
+from infrastructure.settings import Settings
 
 SECRET = "a-secret"
 

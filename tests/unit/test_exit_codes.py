@@ -10,7 +10,7 @@ import pytest
 from documents import ROOT
 from running import environment, settings_on_free_ports, streamgauge
 
-from contract.errors import StreamgaugeError, Unavailable
+from infrastructure.errors import StreamgaugeError, Unavailable
 from streamgauge import cli
 
 DOCUMENTED = set(re.findall(r"^\| (\d+) \|", (ROOT / "docs" / "commands.md").read_text(), re.MULTILINE))

@@ -8,8 +8,8 @@ import orjson
 import pytest
 from messages import absent, refused
 
-from contract.settings import Settings
 from contract.windows import window_of
+from infrastructure.settings import Settings
 from streamgauge.operations.expiry import TABLES, expiry_of, retention_seconds, sentence
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)

@@ -2,10 +2,10 @@
 
 from contextlib import contextmanager
 
-from contract.errors import StreamgaugeError
-from contract.kafka import follow as following
-from contract.kafka.follow import Warnings, follow
-from contract.process.stop_signals import StopRequest
+from infrastructure.errors import StreamgaugeError
+from infrastructure.kafka import follow as following
+from infrastructure.kafka.follow import Warnings, follow
+from infrastructure.process.stop_signals import StopRequest
 
 
 class Reader:

@@ -10,7 +10,7 @@ import pytest
 from running import free_ports, settings_on_free_ports
 from web_server import Quiet, answering
 
-from contract.errors import StreamgaugeError
+from infrastructure.errors import StreamgaugeError
 from streamgauge.operations import health
 
 

@@ -1,7 +1,7 @@
 """The Kafka that every program talks to."""
 
-from contract.kafka.cluster import KafkaCluster
-from contract.settings import Settings
+from infrastructure.kafka.cluster import KafkaCluster
+from infrastructure.settings import Settings
 
 
 def test_settings_name_the_embedded_broker_or_ones_own():

@@ -6,9 +6,9 @@ import weakref
 import pytest
 from messages import absent
 
-from contract.kafka.cluster import KafkaCluster
-from contract.kafka.errors import java_forbidden, java_refused, refusal
-from contract.security.client_security import ClientSecurity
+from infrastructure.kafka.cluster import KafkaCluster
+from infrastructure.kafka.errors import java_forbidden, java_refused, refusal
+from infrastructure.security.client_security import ClientSecurity
 
 KAFKA = KafkaCluster("broker:9093", ClientSecurity(file="client.properties", user="app"))
 

@@ -9,7 +9,7 @@ import yaml
 from messages import refused
 from typer.testing import CliRunner
 
-from contract.settings import Settings
+from infrastructure.settings import Settings
 from streamgauge.cli import app
 from streamgauge.platform import spark_daemons
 from streamgauge.platform.spark_daemons import EXECUTOR_OPTIONS

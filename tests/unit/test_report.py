@@ -1,6 +1,6 @@
 """The rows of a result topic as columns."""
 
-from contract.row_formats import Rows, as_csv
+from infrastructure.output.row_formats import Rows, as_csv
 from streamgauge.operations.report import with_columns
 
 WINDOW = {"start": "2026-01-01T10:00:00Z", "end": "2026-01-01T11:00:00Z"}

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contract.kafka.result_table import ResultTable
-from contract.rows import decode_json
+from infrastructure.kafka.result_table import ResultTable
+from infrastructure.rows import decode_json
 
 
 def fold(*records, decode=decode_json):

@@ -9,10 +9,10 @@ from foreign_rows import DECLARED, TIME, WINDOW, WRONG, example, mutated
 
 from contract.domains import TOPICS
 from contract.domains.nest import NEST_CAMERA_STATS, CameraStats
-from contract.kafka.result_table import ResultTable, left_out
-from contract.rows import Fields, decoder, json_decoder
-from contract.settings import Settings
 from dashboard.reading.reader import row_decoder
+from infrastructure.kafka.result_table import ResultTable, left_out
+from infrastructure.rows import Fields, decoder, json_decoder
+from infrastructure.settings import Settings
 
 
 @pytest.mark.parametrize("topic", [topic for topic in TOPICS if topic.is_result], ids=lambda topic: topic.name)
@@ -52,7 +52,7 @@ def test_a_field_of_another_type_cannot_be_declared():
     class Unbounded(Fields):
         count: int
 
-    with pytest.raises(TypeError, match=r"a field has type <class 'int'>; expected a type of contract\.rows, such as Count"):
+    with pytest.raises(TypeError, match=r"a field has type <class 'int'>; expected a type of infrastructure\.rows, such as Count"):
         decoder(Unbounded)(b"{}")
 
 

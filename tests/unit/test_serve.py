@@ -8,7 +8,7 @@ from mock_kafka import MockKafka
 from running import eventually, one_line_error, streamgauge
 from served import served
 
-from contract.process.ports import free_ports
+from infrastructure.process.ports import free_ports
 from streamgauge.platform.listening import is_free
 
 TOPIC = "nest-camera-stats"

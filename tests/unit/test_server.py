@@ -6,10 +6,10 @@ import sys
 import pytest
 from running import eventually, start_server
 
-from contract.errors import StreamgaugeError
-from contract.process import waiting
-from contract.process.ports import free_ports
-from contract.settings import Settings
+from infrastructure.errors import StreamgaugeError
+from infrastructure.process import waiting
+from infrastructure.process.ports import free_ports
+from infrastructure.settings import Settings
 from streamgauge.platform import server as servers
 from streamgauge.platform.listening import refuse_a_taken_port
 from streamgauge.platform.processes import PidFile

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from messages import refused
 
-from contract.settings import Settings, kinds
-from contract.settings.settings import user_cache
+from infrastructure.settings import Settings, kinds
+from infrastructure.settings.settings import user_cache
 
 WHOLE_SECONDS = '"1 second"'
 OF_PATHS = {

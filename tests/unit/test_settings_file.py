@@ -9,7 +9,7 @@ from documents import ROOT
 from messages import refused
 from running import forget_surroundings, streamgauge
 
-from contract.settings import Settings
+from infrastructure.settings import Settings
 from streamgauge.demo.services import children
 
 SECRETS = [

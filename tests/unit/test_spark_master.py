@@ -8,8 +8,8 @@ import pytest
 from messages import refused
 from running import free_ports, settings_on_free_ports
 
-from contract.java.runtime import java_home
-from contract.spark_master import address_towards, endpoints, is_local
+from infrastructure.java.runtime import java_home
+from infrastructure.spark_master import address_towards, endpoints, is_local
 from streamgauge.platform import spark_daemons
 
 

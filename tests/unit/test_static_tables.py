@@ -8,9 +8,9 @@ from messages import refused
 from object_store import ObjectStore
 
 from audit.continuous.store import rules
-from audit.recount import opened
-from contract.settings import Settings
+from audit.recount.recount import opened
 from contract.static_tables import VARIABLE, files_of
+from infrastructure.settings import Settings
 
 HEAD = "device_id,zip_code\n"
 

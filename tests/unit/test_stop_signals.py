@@ -7,7 +7,7 @@ import sys
 import psutil
 import pytest
 
-from contract.process.stop_signals import postponed_signals, stop_requested
+from infrastructure.process.stop_signals import postponed_signals, stop_requested
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -28,7 +28,7 @@ def test_either_signal_asks_for_the_stop_and_ends_nothing(number):
 def test_while_there_is_nothing_to_finish_either_ends_the_program_and_its_children_at_once(number, fails):
     code = f"""
 import subprocess, sys, time
-from contract.process.stop_signals import end_at_once
+from infrastructure.process.stop_signals import end_at_once
 end_at_once(fails={fails})
 child = subprocess.Popen([sys.executable, "-c", "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"])
 print(child.pid, flush=True)

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from object_store import CREDENTIALS, ObjectStore
 
-from contract.process.ports import free_ports
-from contract.storage.paths import StoreUnavailable, folders_in, names_in, remote_folder, text_of, write_new, write_whole
-from contract.storage.removal import bytes_on_disk
+from infrastructure.process.ports import free_ports
+from infrastructure.storage.paths import StoreUnavailable, folders_in, names_in, remote_folder, text_of, write_new, write_whole
+from infrastructure.storage.removal import bytes_on_disk
 
 
 @pytest.fixture(params=["disk", "object store"])

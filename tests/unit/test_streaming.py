@@ -7,7 +7,7 @@ import streaming
 from pyspark.errors import StreamingQueryException
 from streaming import Stream
 
-from contract.settings import Settings
+from infrastructure.settings import Settings
 from pipeline.domains import nest
 
 CAMERA_STATS = nest.queries(Settings())[0]

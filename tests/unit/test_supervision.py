@@ -5,7 +5,7 @@ import sys
 import pytest
 from running import eventually
 
-from contract.errors import StreamgaugeError
+from infrastructure.errors import StreamgaugeError
 from streamgauge.demo.supervision import BACK_OFF_SECONDS, REFUSED_STARTS, STEADY_SECONDS, Supervised
 from streamgauge.platform.processes import GuardedProcess
 

@@ -6,7 +6,7 @@ import pytest
 from running import environment, forget_surroundings, settings_on_free_ports
 
 from benchmarks.measuring import own_settings
-from contract.settings import Settings
+from infrastructure.settings import Settings
 
 PRODUCTION = {
     "STREAMGAUGE_HOME": "/production",

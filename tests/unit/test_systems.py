@@ -69,7 +69,9 @@ def test_windows_is_sent_to_wsl_in_one_line(monkeypatch, capsys):
 
 def test_of_what_linux_alone_has_doctor_alone_uses_a_file_and_does_without():
     sources = [
-        path for room in ("audit", "contract", "dashboard", "pipeline", "producers", "streamgauge") for path in (ROOT / room).rglob("*.py")
+        path
+        for room in ("audit", "contract", "dashboard", "infrastructure", "pipeline", "producers", "streamgauge")
+        for path in (ROOT / room).rglob("*.py")
     ]
     names = ("/proc/", "/sys/", "/dev/shm", "prctl", "pidfd", "memfd", "inotify", "epoll", "fadvise", "sched_")
     assert [(path.name, name) for path in sources for name in names if name in path.read_text()] == [("machine.py", "/sys/")]

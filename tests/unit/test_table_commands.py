@@ -7,7 +7,7 @@ import pytest
 from running import environment, one_line_error, streamgauge
 
 from contract.checkpoints.names import CheckpointName
-from contract.settings import Settings
+from infrastructure.settings import Settings
 from pipeline.checkpoint.use import locked
 from pipeline.lake.maintenance import maintain_table
 from pipeline.lake.tables import LakeTable
@@ -50,7 +50,7 @@ def test_a_parquet_archive_is_left_alone_and_costs_no_spark(settings):
 MAINTAIN = """
 import sys
 from pathlib import Path
-from contract import lake_environment
+from infrastructure import lake_environment
 from pipeline.lake.commands import maintain
 
 lake_environment.PYTHON, lake_environment.HAS_DELTA = Path(sys.argv[1]), False

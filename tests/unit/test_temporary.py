@@ -3,12 +3,12 @@
 import subprocess
 import sys
 
-from contract.storage.temporary import temporary_folder
+from infrastructure.storage.temporary import temporary_folder
 
 HOLDER = """
 import sys
 from pathlib import Path
-from contract.storage.temporary import temporary_folder
+from infrastructure.storage.temporary import temporary_folder
 folder = temporary_folder(Path(sys.argv[1]))
 (folder / "file").write_text("")
 print(folder, flush=True)

@@ -3,7 +3,7 @@
 import pytest
 from rich.console import Console
 
-from contract.terminal import can_redraw, err, out
+from infrastructure.output.terminal import can_redraw, err, out
 
 
 def test_text_is_printed_as_it_is(capsys):

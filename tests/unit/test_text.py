@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from contract.text import behind, duration, escaped, printable, size_text
+from infrastructure.text import behind, duration, escaped, printable, size_text
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from documents import ROOT
 from foreign_rows import DECLARED, example, mutated
 from jsonschema import Draft202012Validator
 
-from contract.rows import decoder
+from infrastructure.rows import decoder
 
 SCHEMAS = {file.name.removesuffix("-value.json"): file for file in (ROOT / "data" / "schemas").glob("*-value.json")}
 BEYOND_JSON_SCHEMA = (

@@ -3,7 +3,7 @@
 import pytest
 from running import eventually
 
-from contract.settings import Settings
+from infrastructure.settings import Settings
 from streamgauge.demo import upkeep as module
 from streamgauge.demo.upkeep import EVERY_SECONDS, FIRST_SECONDS, Upkeep
 

@@ -9,9 +9,9 @@ from auditing import result as audited_result
 from watermark_cases import CASES, KINDS, PAGE, answer_of_page, as_stream, played, read_answers, run_in_page
 
 from audit.audited import Facts, Table
-from audit.checkpoints import stretches
-from audit.lateness import IN_TIME, LATE
-from audit.recount import Recount
+from audit.reading.checkpoints import stretches
+from audit.recount.lateness import IN_TIME, LATE
+from audit.recount.recount import Recount
 from contract.checkpoints.contents import Batch
 
 MOST_BYTES = 100_000

@@ -15,10 +15,10 @@ from running import free_ports
 from socks_server import serving as serving_socks
 from web_server import Quiet, answering, serving
 
-from contract.registry.client import SchemaRegistry
-from contract.registry.server import RegistryServer
-from contract.web.client import client, reason
-from contract.web.proxies import prepare_proxies
+from infrastructure.registry.client import SchemaRegistry
+from infrastructure.registry.server import RegistryServer
+from infrastructure.web.client import client, reason
+from infrastructure.web.proxies import prepare_proxies
 
 LOOPBACK = "127.0.0.1,localhost,::1"
 SECRET = "s3cret"

@@ -10,7 +10,9 @@ import pytest
 from documents import ROOT
 
 UV = ROOT / ".uv" / "bin" / "uv"
-USES_DATA = "import pipeline.domains.nest; from contract.storage.data_files import data_file; print(data_file('device_locations.csv'))"
+USES_DATA = (
+    "import pipeline.domains.nest; from infrastructure.storage.data_files import data_file; print(data_file('device_locations.csv'))"
+)
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +27,7 @@ def test_it_has_every_file_of_its_packages_and_the_data(wheel):
     packages = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
     listed = subprocess.run(["git", "ls-files", *packages, "data"], cwd=ROOT, capture_output=True, text=True, check=True)
     names = [name for name in listed.stdout.splitlines() if (ROOT / name).exists()]
-    expected = {f"contract/{name}" if name.startswith("data/") else name for name in names}
+    expected = {f"infrastructure/{name}" if name.startswith("data/") else name for name in names}
     assert {name for name in wheel.namelist() if ".dist-info/" not in name} == expected
 
 
@@ -37,4 +39,4 @@ def test_it_finds_its_packages_and_data_beside_others_of_the_same_name(wheel, tm
     environment = os.environ | {"PYTHONPATH": str(installed)}
     command = [sys.executable, "-P", "-c", USES_DATA]
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-    assert done.stdout.strip() == str(installed / "contract" / "data" / "device_locations.csv"), done.stderr
+    assert done.stdout.strip() == str(installed / "infrastructure" / "data" / "device_locations.csv"), done.stderr

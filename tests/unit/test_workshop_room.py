@@ -12,7 +12,7 @@ from running import one_line_error, streamgauge
 from served import served
 from starlette.testclient import TestClient
 
-from contract.settings import Settings
+from infrastructure.settings import Settings
 from streamgauge.workshop import room
 from streamgauge.workshop.labs import all_labs, lab_of
 from streamgauge.workshop.room_page import Room

@@ -8,16 +8,16 @@ import pytest
 from mock_kafka import MockKafka
 
 from audit.continuous.alerts import alert, alerted
-from audit.records import RecordReader
-from audit.verdict import RowCounts, Verdict
-from audit.verdict_topic import write_verdicts
-from contract.errors import StreamgaugeError
-from contract.kafka.recent_records import last_records, of_message
-from contract.kafka.writing import write_rows
+from audit.reading.records import RecordReader
+from audit.verdicts.verdict import RowCounts, Verdict
+from audit.verdicts.verdict_topic import write_verdicts
 from contract.query_status import decode_event
-from contract.rows import decoder
 from contract.topics import ALERTS, QUERY_STATES, STREAMING_METRICS, VERDICTS
-from contract.web.webhook import Webhook
+from infrastructure.errors import StreamgaugeError
+from infrastructure.kafka.recent_records import last_records, of_message
+from infrastructure.kafka.writing import write_rows
+from infrastructure.rows import decoder
+from infrastructure.web.webhook import Webhook
 from pipeline.monitoring.alerts import Alerts
 from pipeline.monitoring.failures import Failure
 from pipeline.monitoring.progress import ProgressToKafka

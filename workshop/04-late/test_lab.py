@@ -7,7 +7,7 @@ from plain import one_camera
 from streaming import at
 from text_tables import expect_rows, frame_of
 
-from contract.settings import Settings
+from infrastructure.settings import Settings
 from pipeline.domains.nest import queries
 
 CAMERA_STATS = queries(Settings())[0]

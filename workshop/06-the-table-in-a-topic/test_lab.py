@@ -3,7 +3,7 @@ from dataclasses import replace
 from plain import one_camera
 from streaming import at
 
-from contract.settings import Settings
+from infrastructure.settings import Settings
 from pipeline.domains.nest import queries
 
 CAMERA_STATS = queries(Settings())[0]

@@ -5,7 +5,7 @@ from plain import one_camera
 from pyspark.sql import functions as F
 from streaming import Record, at
 
-from contract.settings import Settings
+from infrastructure.settings import Settings
 from pipeline.domains.nest import queries
 
 CAMERA_STATS = queries(Settings())[0]

@@ -6,7 +6,7 @@ from pyspark import cloudpickle
 from streaming import Record, at
 from text_tables import cells_of
 
-from contract.settings import Settings
+from infrastructure.settings import Settings
 from pipeline.domains.nest import queries
 from pipeline.sinks.topics import CompactedTopic
 

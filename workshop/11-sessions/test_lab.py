@@ -5,7 +5,7 @@ from pyspark.sql import functions as F
 from streaming import Record, at
 from text_tables import cells_of, expect_rows, frame_of
 
-from contract.settings import Settings
+from infrastructure.settings import Settings
 from pipeline.domains.taxi import queries
 
 ZONE_SESSIONS = next(query for query in queries(Settings()) if query.name == "taxi-zone-sessions")

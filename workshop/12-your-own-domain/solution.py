@@ -5,8 +5,8 @@ from functools import partial
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from contract.settings import Settings
 from contract.topics import compacted_topic
+from infrastructure.settings import Settings
 from pipeline.formats.json_values import may_be_rounded, reading, refusal, values
 from pipeline.query import Query
 from pipeline.sinks.dead_letters import DeadLetterTopic, dead_letters

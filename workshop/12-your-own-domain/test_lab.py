@@ -3,7 +3,7 @@ import json
 import pytest
 from text_tables import expect_rows, frame_of
 
-from contract.settings import Settings
+from infrastructure.settings import Settings
 
 TOPIC = "bike-trips"
 TRIPS = """

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
-from contract.errors import StreamgaugeError
-from contract.settings import Settings
+from infrastructure.errors import StreamgaugeError
+from infrastructure.settings import Settings
 from pipeline.spark.session import running_session
 from workshop.examples import aggregates, formats, functions, kafka, nested, streams
 

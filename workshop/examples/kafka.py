@@ -5,7 +5,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from contract.settings import Settings
+from infrastructure.settings import Settings
 from pipeline.domains.nest import camera_stats
 from pipeline.domains.nest_documents import DEVICE_LOCATIONS, sightings
 from pipeline.sources.kafka import records_from

@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming import DataStreamWriter
 
-from contract.storage.data_files import data_file
+from infrastructure.storage.data_files import data_file
 from pipeline.sources.static_tables import fields_of
 from workshop.examples.functions import REPORT, REPORTS
 

@@ -5,8 +5,8 @@ import time
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from contract.errors import StreamgaugeError
-from contract.settings import Settings
+from infrastructure.errors import StreamgaugeError
+from infrastructure.settings import Settings
 from streamgauge.operations.doctor import machine, servers
 from streamgauge.operations.doctor.findings import Finding
 

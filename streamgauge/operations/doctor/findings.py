@@ -8,7 +8,7 @@ from typing import Literal
 import orjson
 from rich.text import Text
 
-from contract.text import without_credentials
+from infrastructure.text import without_credentials
 
 Level = Literal["ok", "note", "warning", "problem"]
 """note: for information only. warning: works, but not as intended. problem: does not work."""

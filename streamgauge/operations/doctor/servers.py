@@ -10,11 +10,11 @@ from confluent_kafka.admin import AdminClient
 
 from contract.create_topics import Deviation, deviations
 from contract.domains import TOPICS
-from contract.kafka.cluster import KafkaCluster
-from contract.kafka.errors import is_forbidden, is_hidden, reason, refusal
-from contract.registry.client import RegistryUnavailable, SchemaRegistry
-from contract.security.client_security import VARIABLE
-from contract.settings import Settings
+from infrastructure.kafka.cluster import KafkaCluster
+from infrastructure.kafka.errors import is_forbidden, is_hidden, reason, refusal
+from infrastructure.registry.client import RegistryUnavailable, SchemaRegistry
+from infrastructure.security.client_security import VARIABLE
+from infrastructure.settings import Settings
 from streamgauge.operations.doctor.findings import Finding, Level
 from streamgauge.platform.kafka import EmbeddedKafka
 from streamgauge.platform.registry import EmbeddedRegistry

@@ -14,9 +14,9 @@ from auditing import TEN_MS, Kafka, compared_rows, loaded, prefix, records, resu
 from avro import V1, change, in_wire_format
 from pyarrow import parquet
 
-from audit.archive import Files
-from audit.recount import Recount
-from contract.settings import Settings
+from audit.checks.archive import Files
+from audit.recount.recount import Recount
+from infrastructure.settings import Settings
 
 AT_10 = "2026-01-01T10:00:00Z"
 DOCUMENT = {

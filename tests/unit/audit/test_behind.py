@@ -11,10 +11,10 @@ from auditing import NOON, loaded
 
 from audit.audited import Table
 from audit.catalog import audited
-from audit.checkpoints import Stretch
-from audit.recount import Recount, canonical_key
+from audit.reading.checkpoints import Stretch
+from audit.recount.recount import Recount, canonical_key
 from audit.time_range import ms_of
-from contract.settings import Settings
+from infrastructure.settings import Settings
 
 TABLES = [one for one in audited(replace(Settings(), crowd=2, inactive_after="60 days")) if isinstance(one, Table) and one.fold is None]
 AFTER_ALL_MS = ms_of(NOON + timedelta(days=30))

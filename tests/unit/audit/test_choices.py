@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 from auditing import NOON, facts_of, records, result
 
-from audit.choices import Holding
-from audit.recount import Recount, formats_of
+from audit.recount.recount import Recount, formats_of
+from audit.values.choices import Holding
 from producers.nest.simulation import Simulation, simulate
 
 MUTATED = 2_500

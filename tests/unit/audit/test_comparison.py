@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from audit.comparison import Comparison, Excuses, Unreadable
+from audit.verdicts.comparison import Comparison, Excuses, Unreadable
 
 HOUR_MS = 3_600_000
 AT_FIVE = 1767243600000  # 2026-01-01T05:00:00Z

@@ -16,22 +16,22 @@ from pyarrow import parquet
 from running import eventually
 from web_server import webhook
 
-from audit.archive_check import ArchiveCheck
 from audit.catalog import audited, placed, places_in
-from audit.checkpoints import stretches
+from audit.checks.archive_check import ArchiveCheck
+from audit.checks.dead_letters import DeadLetters
+from audit.checks.table_check import TableCheck
 from audit.continuous import loop
 from audit.continuous.loop import CORES, Audit, pause_after
 from audit.continuous.store import rules
-from audit.letters import DeadLetters
-from audit.records import records_between
-from audit.recount import Recount
-from audit.result_topic import ends_of
-from audit.table_check import TableCheck
+from audit.reading.checkpoints import stretches
+from audit.reading.records import records_between
+from audit.reading.result_topic import ends_of
+from audit.recount.recount import Recount
 from audit.verification import verify
 from contract.checkpoints.contents import Batch
-from contract.kafka.result_table import read_to_end
-from contract.settings import Settings
 from contract.topics import ALERTS, DEAD_LETTERS, VERDICTS
+from infrastructure.kafka.result_table import read_to_end
+from infrastructure.settings import Settings
 
 START_MS = 1_767_261_600_000
 MINUTE_MS = 60_000

@@ -8,9 +8,9 @@ import pytest
 import sqlalchemy as sa
 from auditing import result
 
-from audit.database_table import DatabaseTable, Held, compared, flat, read
-from contract.database import Database
-from contract.settings import Settings
+from audit.checks.database_table import DatabaseTable, Held, compared, flat, read
+from infrastructure.database import Database
+from infrastructure.settings import Settings
 
 MADE = DatabaseTable(result("nest-camera-stats"))
 WINDOW = {"start": "2026-01-01T10:00:00Z", "end": "2026-01-01T11:00:00Z"}

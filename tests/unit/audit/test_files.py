@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from audit import files
-from audit.checkpoints import stretches
-from audit.prefix import prefix_of
-from audit.records import records_between
+from audit.reading import files
+from audit.reading.checkpoints import stretches
+from audit.reading.prefix import prefix_of
+from audit.reading.records import records_between
 from contract.checkpoints.names import CheckpointName
-from contract.errors import StreamgaugeError
-from contract.settings import Settings
+from infrastructure.errors import StreamgaugeError
+from infrastructure.settings import Settings
 from pipeline.sources import documents
 
 CONTENTS = [

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 from auditing import records
 
-from audit.ingested import Newest, keyed_documents
-from audit.lake_files import delta_files, delta_names
+from audit.checks.ingested import Newest, keyed_documents
+from audit.reading.lake_files import delta_files, delta_names
 
 NOON = datetime(2026, 1, 1, 12)  # noqa: DTZ001 - as DuckDB has it
 

@@ -12,9 +12,9 @@ import orjson
 import pytest
 from auditing import loaded, prefix, result
 
-from audit.checkpoints import Stretch
-from audit.comparison import Comparison, Excuses
-from audit.letters import Letter, Letters, expected_letters, kinds_of_letters
+from audit.checks.dead_letters import Letter, Letters, expected_letters, kinds_of_letters
+from audit.reading.checkpoints import Stretch
+from audit.verdicts.comparison import Comparison, Excuses
 
 TIMES = int(os.environ.get("INJECTIONS", "25"))
 """How often each kind of error is injected, each time at a random place."""

@@ -2,7 +2,7 @@
 
 import pytest
 
-from audit.json_texts import MOST_LEVELS, json_text
+from audit.values.json_texts import MOST_LEVELS, json_text
 
 
 def nested(levels):

@@ -7,11 +7,11 @@ import pytest
 from auditing import result
 
 from audit.audited import Facts, Table
-from audit.checkpoints import Stretch, stretches
-from audit.lateness import IN_TIME, LATE, UNKNOWN, WRONGLY_LATE
-from audit.recount import Recount
+from audit.reading.checkpoints import Stretch, stretches
+from audit.recount.lateness import IN_TIME, LATE, UNKNOWN, WRONGLY_LATE
+from audit.recount.recount import Recount
 from contract.checkpoints.contents import Batch
-from contract.errors import StreamgaugeError
+from infrastructure.errors import StreamgaugeError
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 A, B, C = ("topic", 0), ("topic", 1), ("topic", 2)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 from auditing import NOON, loaded, result
 
-from audit.letters import Letter, expected_letters
+from audit.checks.dead_letters import Letter, expected_letters
 from contract.topics import MAX_VALUE_BYTES
 from pipeline.formats.confluent_avro import MOST_UNKNOWN_IDS
 

@@ -8,7 +8,7 @@ import pytest
 from audit.catalog import audited, placed, places_in
 from audit.continuous.loop import Audit
 from contract.checkpoints.names import CheckpointName, CheckpointPlace
-from contract.settings import Settings
+from infrastructure.settings import Settings
 
 
 @pytest.fixture

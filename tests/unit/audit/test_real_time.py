@@ -10,7 +10,7 @@ import orjson
 import pytest
 from auditing import STATS, TEN_MS, Kafka, looks
 
-from audit import commits
+from audit.checks import commits
 from audit.continuous.loop import Audit
 
 TEMPERATURES = "nest-temperatures"

@@ -5,7 +5,7 @@ from contextlib import closing
 
 from auditing import STATS, Kafka
 
-from audit.records import AT_ONCE, RecordReader
+from audit.reading.records import AT_ONCE, RecordReader
 
 
 def test_one_reader_reads_any_parts_of_topics_one_after_the_other(tmp_path):

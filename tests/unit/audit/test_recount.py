@@ -12,8 +12,8 @@ import pytest
 from auditing import NOON, facts_of, loaded, records, result
 from auditing import seen as seen_by
 
-from audit.checkpoints import Stretch
-from audit.recount import Recount
+from audit.reading.checkpoints import Stretch
+from audit.recount.recount import Recount
 
 LATER_MS = round((NOON + timedelta(days=30)).timestamp() * 1000)
 

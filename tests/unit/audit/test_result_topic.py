@@ -5,11 +5,11 @@ from datetime import UTC, datetime
 import pytest
 from auditing import STATS, Kafka, result
 
-from audit import result_topic
-from audit.comparison import Unreadable
-from audit.result_topic import decoder_of, held, read_value
-from contract.settings import Settings
+from audit.reading import result_topic
+from audit.reading.result_topic import decoder_of, held, read_value
+from audit.verdicts.comparison import Unreadable
 from contract.topics import ALERTS
+from infrastructure.settings import Settings
 
 
 def test_each_key_has_its_last_value_below_the_limits_and_those_with_a_later_record_are_told(tmp_path):

@@ -2,8 +2,8 @@
 
 import pytest
 
-from audit.row_key import Wanted
-from contract.errors import StreamgaugeError
+from audit.why.row_key import Wanted
+from infrastructure.errors import StreamgaugeError
 
 WINDOW = {"start": "2026-01-01T10:00:00Z", "end": "2026-01-01T11:00:00Z"}
 KEY = {"zone_id": 7, "wiki": "a=b", "window": WINDOW, "user": ""}

@@ -6,9 +6,9 @@ from decimal import Decimal
 
 from rich.console import Console
 
-from audit.comparison import Difference, Unreadable
-from audit.show import as_json, row_text, show
-from audit.verdict import Beside, Lateness, RowCounts, Verdict, merged
+from audit.verdicts.comparison import Difference, Unreadable
+from audit.verdicts.show import as_json, row_text, show
+from audit.verdicts.verdict import Beside, Lateness, RowCounts, Verdict, merged
 
 LATE = Lateness(rows=9, events=8, late_rows=2, late_events=1)
 DIFFERENT = Difference(

@@ -8,14 +8,14 @@ import orjson
 import pytest
 from auditing import prefix, records, result
 
-from audit.checkpoints import stretches
-from audit.prefix import Prefix
-from audit.recount import Recount
+from audit.reading.checkpoints import stretches
+from audit.reading.prefix import Prefix
+from audit.recount.recount import Recount
 from audit.time_range import TimeRange, ms_of
 from contract.checkpoints.contents import Batch
 from contract.checkpoints.names import CheckpointName
-from contract.errors import StreamgaugeError
-from contract.settings import Settings
+from infrastructure.errors import StreamgaugeError
+from infrastructure.settings import Settings
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 WHICH = ("nyc-taxi", 0)
@@ -109,7 +109,7 @@ def test_batches_that_drop_all_of_a_time_are_not_read(hour, end):
 
 def test_rows_of_records_are_chosen_by_their_kafka_timestamps_and_those_that_retention_has_deleted_stay_unknown(monkeypatch):
     by_time = {ms_of(at(1)): {WHICH: 10}, ms_of(at(2)): {WHICH: 20}, ms_of(at(9)): {WHICH: None}}
-    monkeypatch.setattr("audit.prefix.offsets_at", lambda _kafka, _partitions, time_ms: by_time[time_ms])
+    monkeypatch.setattr("audit.reading.prefix.offsets_at", lambda _kafka, _partitions, time_ms: by_time[time_ms])
 
     def part(whole, *hours):
         found: Prefix = whole.at_times(TimeRange(*(hour and at(hour) for hour in hours)), None)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from auditing import STATS, Kafka, seen
 
-from contract.errors import StreamgaugeError
+from infrastructure.errors import StreamgaugeError
 
 LETTERS = "nest-dead-letters"
 

@@ -14,11 +14,11 @@ from typer.testing import CliRunner
 
 from audit.catalog import placed, places_in
 from audit.commands import table_named
-from audit.show_why import as_json, show
 from audit.time_range import ms_of
-from audit.why import SeveralRows, why
-from contract.errors import StreamgaugeError
-from contract.kafka.topic_ends import first_and_end_offsets
+from audit.why.records_behind import SeveralRows, why
+from audit.why.show import as_json, show
+from infrastructure.errors import StreamgaugeError
+from infrastructure.kafka.topic_ends import first_and_end_offsets
 from streamgauge.cli import app
 
 TEN = '{"window":{"end":"2026-01-01T11:00:00Z","start":"2026-01-01T10:00:00Z"},"zip_code":"unknown"}'
@@ -168,7 +168,7 @@ def test_a_row_whose_records_retention_has_deleted_is_one_line(kafka, monkeypatc
             for which, (_, end) in first_and_end_offsets(cluster, partitions).items()
         }
 
-    monkeypatch.setattr("audit.prefix.first_and_end_offsets", cut)
+    monkeypatch.setattr("audit.reading.prefix.first_and_end_offsets", cut)
     with pytest.raises(StreamgaugeError, match="no record is left: retention has cut nest-logs-0"):
         explained(kafka, "2026-01-01T10")
 
@@ -181,12 +181,12 @@ def test_a_row_whose_records_retention_has_deleted_is_one_line(kafka, monkeypatc
     ],
 )
 def test_a_table_that_is_none_or_has_not_run_is_one_line(kafka, monkeypatch, table, what):
-    monkeypatch.setattr("contract.settings.Settings.from_environment", lambda: kafka.settings)
+    monkeypatch.setattr("infrastructure.settings.Settings.from_environment", lambda: kafka.settings)
     assert re.search(what, str(CliRunner().invoke(app, ["why", table, "x"]).exception))
 
 
 def test_the_command_ends_with_1_for_a_wrong_row(kafka, monkeypatch):
-    monkeypatch.setattr("contract.settings.Settings.from_environment", lambda: kafka.settings)
+    monkeypatch.setattr("infrastructure.settings.Settings.from_environment", lambda: kafka.settings)
     assert CliRunner().invoke(app, ["why", STATS, "2026-01-01T10"]).exit_code == 0
     kafka.write_count("unknown", 2, 10)
     found = CliRunner().invoke(app, ["why", STATS, "window=2026-01-01 10:00", "--format", "json", "--limit", "0"])

@@ -10,10 +10,10 @@ from prometheus_client import generate_latest
 from running import eventually, kafka_client_threads, one_line_error, streamgauge
 from served import served
 
-from contract.process.ports import free_ports
-from contract.process.stop_signals import StopRequest
-from contract.settings import Settings
 from contract.topics import DEAD_LETTERS, QUERY_STATES, STREAMING_METRICS, VERDICTS
+from infrastructure.process.ports import free_ports
+from infrastructure.process.stop_signals import StopRequest
+from infrastructure.settings import Settings
 from streamgauge.metrics.exporter import Exporter
 from streamgauge.platform.listening import is_free
 
@@ -102,7 +102,7 @@ def test_however_often_it_tries_again_it_holds_no_more_clients(tmp_path, monkeyp
             clients.append(len(kafka_client_threads() - before))
             return len(clients) == 4 and self.set()
 
-    monkeypatch.setattr("contract.kafka.result_table.ANSWER_SECONDS", 0.1)
+    monkeypatch.setattr("infrastructure.kafka.result_table.ANSWER_SECONDS", 0.1)
     settings = Settings(home=tmp_path, kafka_bootstrap_servers=f"127.0.0.1:{free_ports(1)[0]}")
     Exporter(settings.kafka, lambda _: None).follow(Retries())
     assert max(clients) == clients[0], clients

@@ -12,8 +12,8 @@ from documents import ROOT
 from prometheus_client import CollectorRegistry, generate_latest
 
 from contract.query_status import decode_state
-from contract.rows import decoder
 from contract.topics import Verdict
+from infrastructure.rows import decoder
 from streamgauge.metrics.counters import MOST_REASONS, Counters
 from streamgauge.metrics.exporter import Figures
 from streamgauge.metrics.gauges import GAUGES, Seen

@@ -13,8 +13,8 @@ from mock_kafka import MockKafka
 from running import RETRY_SECONDS, eventually, one_line_error, streamgauge
 from web_server import webhook
 
-from contract.process.stop_signals import StopRequest
 from contract.topics import STREAMING_METRICS
+from infrastructure.process.stop_signals import StopRequest
 from streamgauge.metrics.events import Batch, follow_events
 from streamgauge.metrics.lineage import Lineage
 

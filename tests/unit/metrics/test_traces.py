@@ -11,8 +11,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from running import eventually
 from web_server import Quiet, answering
 
-from contract.process.stop_signals import StopRequest
 from contract.topics import STREAMING_METRICS
+from infrastructure.process.stop_signals import StopRequest
 from streamgauge.metrics.events import Batch, follow_events
 from streamgauge.metrics.traces import Traces
 

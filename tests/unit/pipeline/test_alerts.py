@@ -6,11 +6,11 @@ import pytest
 from running import eventually
 from web_server import webhook
 
-from contract.errors import StreamgaugeError
-from contract.kafka.cluster import close_producer
-from contract.process.ports import free_ports
-from contract.settings import Settings
-from contract.web import outbox
+from infrastructure.errors import StreamgaugeError
+from infrastructure.kafka.cluster import close_producer
+from infrastructure.process.ports import free_ports
+from infrastructure.settings import Settings
+from infrastructure.web import outbox
 from pipeline.monitoring import alerts as module
 from pipeline.monitoring.alerts import Alerts
 

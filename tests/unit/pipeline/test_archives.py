@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from contract.errors import StreamgaugeError
-from contract.settings import Settings
+from infrastructure.errors import StreamgaugeError
+from infrastructure.settings import Settings
 from pipeline.sinks.archives import ParquetArchive
 
 ARCHIVE = ParquetArchive("cameras", "date")

@@ -1,6 +1,6 @@
 """Which queries run without being named."""
 
-from contract.settings import Settings
+from infrastructure.settings import Settings
 from pipeline.catalog import all_queries, chosen, is_new_version, queries
 
 ON_REQUEST = "taxi-zone-sessions"

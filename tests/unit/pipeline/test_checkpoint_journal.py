@@ -6,8 +6,8 @@ import pytest
 
 from contract.checkpoints.contents import Batch, Checkpoint, batch_of, known_batches
 from contract.checkpoints.names import CheckpointName, CheckpointPlace
-from contract.settings import Settings
-from contract.storage.paths import StoreUnavailable
+from infrastructure.settings import Settings
+from infrastructure.storage.paths import StoreUnavailable
 from pipeline.checkpoint.journal import BatchJournal
 
 

@@ -6,9 +6,9 @@ import subprocess
 import pytest
 from messages import refused
 
-from contract.errors import StreamgaugeError
-from contract.process.locks import InUse
-from contract.settings import Settings
+from infrastructure.errors import StreamgaugeError
+from infrastructure.process.locks import InUse
+from infrastructure.settings import Settings
 from pipeline.checkpoint import use
 from pipeline.checkpoint.use import check_source, locked
 from pipeline.domains.taxi import queries

@@ -12,10 +12,10 @@ from databases import PASSWORD
 from messages import absent, refused
 from pyspark.sql import types as T  # noqa: N812
 
-from contract.database import Database, DatabaseRefuses, DatabaseUnavailable
-from contract.errors import StreamgaugeError
-from contract.process.ports import free_ports
-from contract.settings import Settings
+from infrastructure.database import Database, DatabaseRefuses, DatabaseUnavailable
+from infrastructure.errors import StreamgaugeError
+from infrastructure.process.ports import free_ports
+from infrastructure.settings import Settings
 from pipeline.database.changes import IS_DELETED
 from pipeline.database.keyed_table import KeyedTable
 

@@ -3,7 +3,7 @@
 import pytest
 
 from contract.checkpoints.names import CheckpointName
-from contract.settings import Settings
+from infrastructure.settings import Settings
 from pipeline.monitoring.failures import Remedy, diagnosis
 
 

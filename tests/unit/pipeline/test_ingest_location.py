@@ -7,7 +7,7 @@ import pytest
 from messages import refused
 from pyspark.sql import types as T  # noqa: N812
 
-from contract.settings import Settings
+from infrastructure.settings import Settings
 from pipeline.ingest.location import Location, TableSchema, locations, table_name
 from pipeline.ingest.upsert import ingests
 from pipeline.lake.names import check_names_of

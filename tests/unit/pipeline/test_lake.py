@@ -3,8 +3,8 @@
 import pytest
 from messages import refused
 
-from contract.errors import StreamgaugeError
-from contract.settings import Settings
+from infrastructure.errors import StreamgaugeError
+from infrastructure.settings import Settings
 from pipeline.lake.tables import LakeTable, named_tables, tables
 
 

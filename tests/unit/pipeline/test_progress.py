@@ -2,7 +2,7 @@
 
 from running import eventually
 
-from contract.settings import Settings
+from infrastructure.settings import Settings
 from pipeline.monitoring.progress import ProgressToKafka
 
 

@@ -5,11 +5,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from contract.errors import StreamgaugeError
-from contract.kafka.errors import BatchesRefused, KafkaUnavailable, TopicMissing
-from contract.registry.client import RegistryUnavailable
-from contract.settings import Settings
-from contract.storage.paths import StoreUnavailable
+from infrastructure.errors import StreamgaugeError
+from infrastructure.kafka.errors import BatchesRefused, KafkaUnavailable, TopicMissing
+from infrastructure.registry.client import RegistryUnavailable
+from infrastructure.settings import Settings
+from infrastructure.storage.paths import StoreUnavailable
 from pipeline.domains.taxi import queries
 from pipeline.running.query_life import QueryLife, RunContext, State
 from pipeline.running.run import SchemaAwaited

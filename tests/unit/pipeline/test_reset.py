@@ -8,8 +8,8 @@ from unittest.mock import patch
 
 import pytest
 
-from contract.errors import StreamgaugeError
-from contract.settings import Settings
+from infrastructure.errors import StreamgaugeError
+from infrastructure.settings import Settings
 from pipeline.checkpoint.use import check_reset
 from pipeline.running.reset import delete, deletions, locked_checkpoints, named
 from pipeline.running.runner import Runner

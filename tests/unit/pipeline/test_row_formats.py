@@ -9,7 +9,7 @@ from decimal import Decimal
 from messages import refused
 from rich.console import Console
 
-from contract.row_formats import as_csv, as_json, as_table
+from infrastructure.output.row_formats import as_csv, as_json, as_table
 
 COLUMNS = ["name", "fare", "at", "window", "raw", "nothing", "is_it"]
 AT = datetime(2026, 1, 1, 14, 0, 0, 500000, tzinfo=timezone(timedelta(hours=2)))

@@ -5,9 +5,9 @@ import time
 from functools import partial
 from types import SimpleNamespace
 
-from contract.process.ports import free_ports
-from contract.process.stop_signals import StopRequest
-from contract.settings import Settings
+from infrastructure.process.ports import free_ports
+from infrastructure.process.stop_signals import StopRequest
+from infrastructure.settings import Settings
 from pipeline.running.runner import Runner
 
 

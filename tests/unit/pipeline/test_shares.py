@@ -6,7 +6,7 @@ import pytest
 
 from contract.checkpoints.contents import Checkpoint
 from contract.checkpoints.names import CheckpointName
-from contract.settings import Settings
+from infrastructure.settings import Settings
 from pipeline.sources.watermarks import MAX_BRANCHES, shares
 
 

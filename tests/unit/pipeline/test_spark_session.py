@@ -10,7 +10,7 @@ import pyspark
 import pytest
 from messages import refused
 
-from contract.settings import Settings
+from infrastructure.settings import Settings
 from pipeline.spark import jvm, session
 
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from contract.query_status import QueryStatus
-from contract.settings import Settings
+from infrastructure.settings import Settings
 from pipeline.monitoring.watch import QueryWatch, QueryWatches
 
 START = datetime(2026, 1, 1, 12, tzinfo=UTC)

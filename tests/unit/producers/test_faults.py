@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from contract.errors import StreamgaugeError
+from infrastructure.errors import StreamgaugeError
 from producers.delivery.events import Event
 from producers.delivery.faults import Faults, Kind, Record, with_faults
 

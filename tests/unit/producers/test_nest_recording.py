@@ -4,7 +4,7 @@ import orjson
 import pytest
 from running import one_line_error, streamgauge
 
-from contract.settings import Settings
+from infrastructure.settings import Settings
 from producers.delivery.events import Event
 from producers.nest.recording import replay
 

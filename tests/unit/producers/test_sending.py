@@ -6,7 +6,7 @@ import pytest
 from confluent_kafka import KafkaError
 from messages import refused
 
-from contract.kafka.cluster import KafkaCluster
+from infrastructure.kafka.cluster import KafkaCluster
 from producers.delivery.sending import Delivery
 
 

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from tlc_file import write_parquet
 
-from contract.storage.data_files import data_file
+from infrastructure.storage.data_files import data_file
 from producers.delivery.events import Event
 from producers.delivery.faults import Kind, Record
 from producers.delivery.summary import Tally

@@ -13,8 +13,8 @@ import orjson
 import pytest
 from messages import refused
 
-from contract.storage.data_files import data_file
 from contract.topics import MAX_RECORD_BYTES, MAX_VALUE_BYTES
+from infrastructure.storage.data_files import data_file
 from producers.delivery.events import Source
 from producers.wikimedia.avro import DAMAGES, UNKNOWN_SCHEMA_ID, corrupt, schema_text
 from producers.wikimedia.changes import Arrival, Changes

@@ -11,8 +11,8 @@ import pytest
 from running import RETRY_SECONDS, eventually, free_ports
 from sse_server import drip, drop_after, half_an_event_after, hold, refuse, repeat_from, serving, stall_after
 
-from contract.errors import StreamgaugeError
 from contract.topics import MAX_RECORD_BYTES
+from infrastructure.errors import StreamgaugeError
 from producers.delivery.events import Idle
 from producers.wikimedia.live import LiveStream, Patience, retry_after_seconds, unreachable
 

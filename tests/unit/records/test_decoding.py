@@ -11,7 +11,7 @@ import pytest
 from messages import absent
 from schema_server import schemas_served
 
-from contract.registry.server import RegistryServer
+from infrastructure.registry.server import RegistryServer
 from streamgauge.records.decoding import Decoder, without_schema
 
 FIELDS = [

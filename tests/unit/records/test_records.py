@@ -10,8 +10,8 @@ import pytest
 from mock_kafka import MockKafka
 from running import environment, one_line_error, streamgauge, succeed
 
-from contract.errors import Unavailable
-from contract.settings import Settings
+from infrastructure.errors import Unavailable
+from infrastructure.settings import Settings
 from streamgauge.records import reader
 from streamgauge.records.reader import TopicRecords
 from streamgauge.records.start import Start

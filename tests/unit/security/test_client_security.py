@@ -4,8 +4,8 @@ import pytest
 from certificates import Authority
 from messages import refused
 
-from contract.kafka.cluster import KafkaCluster
-from contract.security.client_security import ClientSecurity, login_module
+from infrastructure.kafka.cluster import KafkaCluster
+from infrastructure.security.client_security import ClientSecurity, login_module
 
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"

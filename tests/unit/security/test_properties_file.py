@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from messages import refused
 
-from contract.security.properties_file import PropertiesFile
+from infrastructure.security.properties_file import PropertiesFile
 
 
 @pytest.fixture

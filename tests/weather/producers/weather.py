@@ -8,8 +8,8 @@ from itertools import count, islice
 import orjson
 from contract.domains.weather import READINGS
 
-from contract import durations
-from contract.settings import Settings
+from infrastructure import durations
+from infrastructure.settings import Settings
 from producers.delivery import options
 from producers.delivery.events import Event, Source
 from producers.delivery.faults import Faults, damaged_by, empty, invalid_utf8, truncated

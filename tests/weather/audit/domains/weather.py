@@ -5,9 +5,9 @@ from functools import partial
 from contract.domains.weather import CITY_STATS, READINGS
 
 from audit.audited import Facts, Table
-from audit.fields import flaws, read, values, when
-from audit.letters import DeadLetters
-from contract.settings import Settings
+from audit.checks.dead_letters import DeadLetters
+from audit.values.fields import flaws, read, values, when
+from infrastructure.settings import Settings
 
 READING = {"station": "text", "time": "moment", "celsius": "decimal(5,1)"}
 

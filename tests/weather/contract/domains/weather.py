@@ -1,8 +1,8 @@
 """Weather stations: the average temperature per city and hour."""
 
 from contract.domains.domain import Domain, Report
-from contract.rows import Count, Fields, Number, Window
 from contract.topics import A_WEEK, Topic, compacted_topic
+from infrastructure.rows import Count, Fields, Number, Window
 
 READINGS = Topic("weather-readings", partitions=3, config=A_WEEK, is_source=True)
 """Key: station, UTF-8.

@@ -6,7 +6,7 @@ from contract.domains.weather import CITY_STATS, READINGS
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from contract.settings import Settings
+from infrastructure.settings import Settings
 from pipeline.formats.json_values import may_be_rounded, reading, refusal, values
 from pipeline.query import Query
 from pipeline.sinks.dead_letters import DeadLetterTopic, dead_letters

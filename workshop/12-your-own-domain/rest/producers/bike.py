@@ -8,9 +8,9 @@ from itertools import count, islice
 import orjson
 from contract.domains.bike import TRIPS
 
-from contract import durations
-from contract.settings import Settings
-from contract.terminal import err
+from infrastructure import durations
+from infrastructure.output.terminal import err
+from infrastructure.settings import Settings
 from producers.delivery import options
 from producers.delivery.events import Event, Source
 from producers.delivery.faults import Faults, damaged_by, truncated

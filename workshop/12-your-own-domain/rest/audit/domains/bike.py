@@ -5,9 +5,9 @@ from functools import partial
 from contract.domains.bike import STATION_STATS, TRIPS
 
 from audit.audited import Facts, Table
-from audit.fields import flaws, read, values, when
-from audit.letters import DeadLetters
-from contract.settings import Settings
+from audit.checks.dead_letters import DeadLetters
+from audit.values.fields import flaws, read, values, when
+from infrastructure.settings import Settings
 
 TRIP = {"bike": "text", "station": "text", "ended_at": "moment", "minutes": "int"}
 

@@ -1,8 +1,8 @@
 """Bikes: trips per station and hour."""
 
 from contract.domains.domain import Domain, Report
-from contract.rows import Count, Fields, Window
 from contract.topics import A_WEEK, Topic, compacted_topic
+from infrastructure.rows import Count, Fields, Window
 
 TRIPS = Topic("bike-trips", partitions=3, config=A_WEEK, is_source=True)
 """Key: bike, UTF-8.

@@ -1,0 +1,1 @@
+"""One check per kind of result: result topics, dead letters, archives, tables of ingested topics, and tables of the database."""

@@ -1,0 +1,212 @@
+"""Verifies archives: every row of every file that the table's log names, all columns, by the record that it comes from."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from audit.audited import Facts
+from audit.reading.lake_files import delta_files, parquet_files
+from audit.reading.prefix import Prefix
+from audit.verdicts.comparison import MOST_SHOWN, Kind
+from infrastructure.settings import Settings
+from infrastructure.storage.paths import StoragePath, asking
+
+_ORIGIN = ("topic", "partition", "offset")
+_KINDS = """
+    SELECT topic, partition, "offset", sum(least(expected, found)) AS equal, sum(greatest(expected - found, 0)) AS lacking,
+        sum(greatest(found - expected, 0)) AS more
+    FROM (
+        SELECT topic, partition, "offset", coalesce(ours.number, 0) AS expected, coalesce(theirs.number, 0) AS found
+        FROM (SELECT *, count(*) AS number FROM {expected} GROUP BY ALL) AS ours
+        FULL JOIN (SELECT *, count(*) AS number FROM ({found}) GROUP BY ALL) AS theirs
+            USING (topic, partition, "offset", content))
+    GROUP BY ALL
+    ORDER BY ALL
+"""
+_NO_TIME = "timestamp is out of range"
+Origin = tuple[str, int, int]
+"""Topic, partition and offset of a record."""
+
+
+@dataclass(frozen=True)
+class Archive:
+    """What the archive in `folder` of the lake must hold, written by `query`.
+
+    facts: those with all columns of the archive. origin_prefix: of the names of those that tell the record.
+    documents: makes `documents` of the records, as of Facts, if it needs the columns that the files have.
+    """
+
+    query: str
+    folder: str
+    facts: Facts
+    documents: Callable[[pa.Table, pa.Schema], pa.Table] | None = None
+    origin_prefix: str = ""
+    is_delta: bool = False
+
+    @property
+    def sink(self) -> str:
+        return f"lake/{self.folder}"
+
+    @property
+    def in_delta(self) -> "Archive":
+        facts = replace(self.facts, name=f"{self.facts.name}_delta")
+        return replace(self, query=f"{self.query}-delta", folder=f"{self.folder}_delta", facts=facts, is_delta=True)
+
+    def files(self, settings: Settings) -> list[StoragePath]:
+        return (delta_files if self.is_delta else parquet_files)(settings.lake / self.folder)
+
+
+class Files:
+    """The files of an archive, of which some may be gone or damaged. Reads the others in `database`.
+
+    columns: those of other files, which count for these, too, unless these have more.
+    """
+
+    def __init__(
+        self,
+        archive: Archive,
+        prefix: Prefix[Sequence[StoragePath]],
+        database: duckdb.DuckDBPyConnection,
+        columns: pa.Schema | None = None,
+    ) -> None:
+        self._archive, self._database, self._prefix, paths = archive, database, prefix, prefix.seen
+        self.left_out = set[str]()
+        """The columns that are not compared: DuckDB cannot read a time in them, as INT96 has it of years before -4713."""
+        gone = [path for path in paths if not _exists(path)]
+        damaged = [path for path in paths if path not in gone and not self._is_readable(path)]
+        self.readable = [str(path) for path in paths if path not in {*gone, *damaged}]
+        """The paths of the others."""
+        self.faults = [
+            f"files of the table that are {what}, {len(bad)}: {', '.join(map(str, bad[:MOST_SHOWN]))}"
+            for what, bad in (("gone", gone), ("not readable", damaged))
+            if bad
+        ]
+        there = database.sql(f"FROM {self._read()} LIMIT 0").to_arrow_table().schema if self.readable else pa.schema([])
+        held = pa.schema([one for one in there if one.name not in self.left_out])
+        are_enough = (
+            columns is not None
+            and self.left_out.isdisjoint(columns.names)
+            and {(one.name, one.type) for one in held} <= {(one.name, one.type) for one in columns}
+        )
+        rows, documents, self.columns = archive.facts, archive.documents, columns if are_enough else held
+        self.rows = rows if documents is None else replace(rows, documents=lambda records: documents(records, self.columns))
+        """Facts: the expected rows, with all their columns."""
+        described = f"SELECT column_name, column_type FROM (DESCRIBE FROM {self._read()})"
+        self._kinds: dict[str, str] = dict(database.execute(described).fetchall()) if self.readable else {}
+
+    @property
+    def facts(self) -> tuple[Facts, Facts]:
+        """What is needed of all records: no row, but its columns; and of each row its record and a hash."""
+        rows, origin = self.rows, _origin(self._archive)
+        hashed = f"SELECT {origin}, hash(expected) AS content FROM ({rows.sql}) AS expected"
+        return replace(rows, sql=f"FROM ({rows.sql}) LIMIT 0"), replace(rows, name=f"{rows.name}_hashed", sql=hashed)
+
+    @property
+    def hashed(self) -> str:
+        """SQL: of each row that is there, its record and a hash; null if a column holds what its type does not. Partition -1: of no record."""
+        found, prefix = self._found(), self._archive.origin_prefix
+        if not self.readable:
+            return f"SELECT {_origin(self._archive)}, hash(found) AS content FROM ({found}) AS found"
+        topic, partition, offset = (f'found."{prefix}{name}"' for name in _ORIGIN)
+        is_lost = f"{topic} IS NULL OR {partition} IS NULL OR {offset} IS NULL"
+        record = f"coalesce({topic}, '') AS topic, if({is_lost}, -1, {partition}) AS partition, if({is_lost}, 0, {offset}) AS \"offset\""
+        columns = self._columns()
+        row = ", ".join(f'"{name}" := TRY_CAST({source} AS {kind})' for name, kind, source in columns)
+        odd = [
+            f"({source} IS NOT NULL AND TRY_CAST({source} AS {kind}) IS NULL)"
+            for name, kind, source in columns
+            if self._kinds.get(name, kind) != kind
+        ]
+        return f"""
+            SELECT {record}, if(is_odd, NULL, hash(found)) AS content
+            FROM (
+                SELECT struct_pack({row}) AS found, {" OR ".join(odd) or "false"} AS is_odd
+                FROM {self._read()} AS rows WHERE {self._bounds})
+        """
+
+    def rows_of(self, record: Origin) -> list[Mapping[str, Any]]:
+        return rows_of(self._archive, f"({self._found()})", record, self._database)
+
+    def _found(self) -> str:
+        """SQL: all rows, with the expected columns and types. Of a column that no file has, all have null."""
+        if not self.readable:
+            return f"SELECT * FROM {self.rows.name} LIMIT 0"
+        selected = ", ".join(f'TRY_CAST({source} AS {kind}) AS "{name}"' for name, kind, source in self._columns())
+        return f"SELECT {selected} FROM {self._read()} AS rows WHERE {self._bounds}"
+
+    def _columns(self) -> list[tuple[str, str, str]]:
+        """The expected columns: name, type, and SQL of what a file holds."""
+        columns = self._database.execute(f"SELECT column_name, column_type FROM (DESCRIBE {self.rows.name})").fetchall()
+        return [(name, kind, f'rows."{name}"' if name in self._kinds.keys() - self.left_out else "NULL") for name, kind in columns]
+
+    @property
+    def _bounds(self) -> str:
+        """SQL: whether a row of files may be of the records that are compared. Parquet's statistics keep other parts of files from being read."""
+        prefix, name = self._prefix, f'rows."{self._archive.origin_prefix}offset"'
+        if not (prefix.is_part and prefix.ends):
+            return "true"
+        return f"{name} >= {min(prefix.first.get(which, 0) for which in prefix.ends)} AND {name} < {max(prefix.ends.values())}"
+
+    def _is_readable(self, path: StoragePath) -> bool:
+        """Whether the file has a footer, and its pages their checksums."""
+        file, bounds = [str(path)], self._bounds
+
+        def why_not(columns: str) -> str:
+            try:
+                # Not in a transaction of the connection, which an error would end.
+                self._database.cursor().execute(f"SELECT {columns} FROM read_parquet(?) AS rows WHERE {bounds}", file).fetchall()
+            except duckdb.Error as error:
+                return str(error)
+            return ""
+
+        if _NO_TIME not in (problem := why_not("hash(rows)")):
+            return not problem
+        columns = self._database.execute("SELECT column_name FROM (DESCRIBE FROM read_parquet(?))", file).fetchall()
+        problems = {name: why_not(f"""hash(rows."{name.replace('"', '""')}")""") for (name,) in columns}
+        self.left_out |= {name for name, problem in problems.items() if _NO_TIME in problem}
+        return all(not problem or name in self.left_out for name, problem in problems.items())
+
+    def _read(self) -> str:
+        listed = ", ".join("'{}'".format(path.replace("'", "''")) for path in self.readable)
+        return f"read_parquet([{listed}], union_by_name = true, hive_partitioning = true, hive_types_autocast = false)"
+
+
+def kinds_of_rows(
+    expected: str, found: str, prefix: Prefix[Any], database: duckdb.DuckDBPyConnection
+) -> Iterator[tuple[Origin, Counter[Kind]]]:
+    """What the rows of each record are. expected: the table of hashes that must be there; found: SQL of those that are."""
+    for topic, partition, offset, *numbers in database.execute(_KINDS.format(expected=expected, found=found)).fetchall():
+        if not prefix.leaves_out((topic, partition), offset):
+            yield (topic, partition, offset), _kinds((topic, partition), offset, *numbers, prefix=prefix)
+
+
+def rows_of(archive: Archive, table: str, record: Origin, database: duckdb.DuckDBPyConnection) -> list[Mapping[str, Any]]:
+    """The rows of a record in a table of the database, which has the columns of the archive."""
+    condition = " AND ".join(f'"{archive.origin_prefix}{name}" = ?' for name in _ORIGIN)
+    rows: list[Mapping[str, Any]] = database.sql(f"FROM {table} WHERE {condition}", params=list(record)).to_arrow_table().to_pylist()
+    return rows
+
+
+def _origin(archive: Archive) -> str:
+    """SQL: the columns that tell the record."""
+    return ", ".join(f'"{archive.origin_prefix}{name}" AS "{name}"' for name in _ORIGIN)
+
+
+def _kinds(which: tuple[str, int], offset: int, equal: int, lacking: int, more: int, *, prefix: Prefix[Any]) -> Counter[Kind]:
+    """What the rows of a record are. Those of a batch under way may be there; those of records that are gone are not checkable."""
+    if offset < prefix.starts.get(which, 0):
+        return Counter({"not_checkable": equal + more})
+    if prefix.committed_ends.get(which, 0) <= offset and (offset < prefix.ends.get(which, 0) or not equal + more):
+        return Counter()
+    different = min(lacking, more)
+    found: Counter[Kind] = Counter({"equal": equal, "different": different, "missing": lacking - different, "extra": more - different})
+    return +found
+
+
+def _exists(path: StoragePath) -> bool:
+    with asking(path):
+        return path.exists()

@@ -1,0 +1,220 @@
+"""Verifies tables of ingested topics: each holds the newest record of each key, its fields in the types that the table has.
+
+Of a key's records, the newest is the last in its partition. Of several partitions, it is that whose newest timestamp is the latest. A null value
+deletes. So a topic that has lost records, by retention or compaction, tells less than the table may know.
+"""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+
+from audit.audited import Facts, Row
+from audit.checks.check import Check
+from audit.checks.dead_letters import DeadLetters
+from audit.checks.store import Store
+from audit.reading.lake_files import delta_files, delta_rows
+from audit.reading.prefix import prefix_of
+from audit.values.json_texts import json_text
+from audit.verdicts.comparison import Difference, Kind, differences, kinds_by_key
+from audit.verdicts.verdict import RowCounts, Verdict
+from contract.checkpoints.contents import Offsets
+from contract.checkpoints.names import CheckpointPlace
+from contract.create_topics import is_compacted
+from contract.json_text import without_case
+from infrastructure.kafka.topic_ends import first_and_end_offsets
+from infrastructure.settings import Settings
+from infrastructure.storage.paths import names_in, text_of
+
+MOST_LEVELS = 100
+SCHEMA_ENDING = ".schema.json"
+_ORIGIN = ("kafka_key", "kafka_partition", "kafka_offset", "kafka_timestamp")
+
+USABLE = 'SELECT topic, partition, "offset", "timestamp", decode(key) AS key, document FROM documents WHERE problem IS NULL'
+_NEWEST_SQL = """
+    SELECT key, newest.* FROM (
+        SELECT key, max_by(newest, (latest, newest.partition)) AS newest FROM (
+            SELECT
+                key, max("timestamp") AS latest,
+                max_by({{'partition': partition, 'offset': "offset", 'timestamp': "timestamp", 'document': document}}, "offset") AS newest
+            FROM {facts} WHERE {condition} GROUP BY key, partition)
+        GROUP BY key)
+    WHERE newest.document IS NOT NULL
+"""
+
+
+@dataclass(frozen=True)
+class Ingested:
+    """The table `table` of the lake, with the newest record of each key of a topic. query: that writes it."""
+
+    query: str
+    table: str
+    facts: Facts
+
+    @property
+    def sink(self) -> str:
+        return f"lake/{self.table}"
+
+
+def ingested(settings: Settings) -> Iterator[Ingested | DeadLetters]:
+    """The tables of all topics that have been ingested here, and the dead letters of their queries."""
+    for name in sorted(name for name in names_in(settings.lake) if name.endswith(SCHEMA_ENDING)):
+        if (text := text_of(settings.lake / name)) is None:
+            continue
+        topic, table = json.loads(text)["topic"], name.removesuffix(SCHEMA_ENDING)
+        is_debug = table != re.sub(r"[^A-Za-z0-9_]", "_", topic)
+        query = f"ingest-{topic}{'-debug' if is_debug else ''}"
+        facts = Facts(f'"usable of {query}"', topic, USABLE, documents=keyed_documents)
+        yield Ingested(query, table, facts)
+        if not is_debug:
+            none = replace(
+                facts, name=f'"letters of {query}"', sql='SELECT topic, partition, "offset", problem AS reason FROM documents LIMIT 0'
+            )
+            yield DeadLetters(f"{query}-dead-letters", none, reader=query)
+
+
+def keyed_documents(records: pa.Table) -> pa.Table:
+    """The records of a keyed topic, with their texts in column `document`, null for a deletion; and in `problem` why one cannot be stored."""
+    texts: list[str | None] = []
+    problems: list[str | None] = []
+    for key, value in zip(records["key"].to_pylist(), records["value"].to_pylist(), strict=True):
+        reason = _problem(key, value)
+        problems.append(reason)
+        texts.append(value.decode() if reason is None and value is not None else None)
+    table = records.drop_columns("problem").append_column("problem", pa.array(problems, pa.string()))
+    return table.append_column("document", pa.array(texts, pa.string()))
+
+
+def _problem(key: bytes | None, value: bytes | None) -> str | None:
+    if key is None:
+        return "no key"
+    try:
+        key.decode()
+    except UnicodeDecodeError:
+        return "the key is not UTF-8"
+    if value is None:
+        return None
+    text, reason = json_text(value, MOST_LEVELS)
+    if text is None:
+        return reason
+    if not text.lstrip().startswith(b"{"):
+        return "no JSON object"
+    clashes: list[bool] = []
+    json.loads(text, object_pairs_hook=lambda pairs: clashes.append(len({without_case(name) for name, _ in pairs}) < len(pairs)))
+    return "an object has two names that differ in case only" if any(clashes) else None
+
+
+class IngestedCheck(Check):
+    """The check of such a table."""
+
+    def __init__(self, table: Ingested, place: CheckpointPlace, store: Store) -> None:
+        self._table, self._place, self._store, self._folder = table, place, store, store.settings.lake / table.table
+        self.facts = [table.facts]
+
+    def prepare(self) -> None:
+        settings = self._store.settings
+        self.own = prefix_of(self._place, lambda: delta_files(self._folder), settings)
+        self._is_thinned = is_compacted(settings.kafka, self._table.facts.source)
+        now = first_and_end_offsets(settings.kafka, self.own.ends) if self._is_thinned else {}
+        self.prefix = replace(self.own, ends={which: now[which][1] if now else end for which, end in self.own.ends.items()})
+
+    def has_grown(self) -> bool:
+        """Whether the table has another version."""
+        return delta_files(self._folder) != self.own.seen
+
+    def verdict(self) -> Verdict:
+        """The rows compared, by key: of the last committed batch, or else of the batch under way, whose rows are all there or none."""
+        held, twice = self._held()
+        counts, differences = self._compared(held, self.own.committed_ends)
+        if RowCounts.of(counts).wrong and self.own.planned > self.own.committed:
+            planned = self._compared(held, self.own.ends)
+            if not RowCounts.of(planned[0]).wrong:
+                counts, differences = planned
+        faults = [f"keys with more than one row in the table: {twice:,}"] if twice else []
+        return self.own.verdict(self._table, counts, differences=differences, faults=faults)
+
+    def _held(self) -> tuple[dict[str, Row], int]:
+        """The rows of the table by key, and how many keys have more than one."""
+        rows = delta_rows(self._folder, self.own.seen, self._store.database)
+        keys = Counter(row["kafka_key"] for row in rows)
+        return {row["kafka_key"]: row for row in rows}, sum(count > 1 for count in keys.values())
+
+    def _compared(self, held: Mapping[str, Row], ends: Offsets) -> tuple[Counter[Kind], list[Difference]]:
+        database, facts = self._store.database, self._table.facts.name
+        below = " OR ".join(f'(partition = {number} AND "offset" < {end})' for (_, number), end in ends.items()) or "false"
+        found = database.execute(_NEWEST_SQL.format(facts=facts, condition=below)).fetchall()
+        expected = {key: Newest(*newest) for key, *newest in found}
+        behind = database.execute(f"SELECT DISTINCT key FROM {facts} WHERE NOT ({below})").fetchall() if self._is_thinned else []
+        renewed = {key for (key,) in behind}
+
+        def excuse(key: str) -> Kind | None:
+            return "not_checkable" if key in renewed or self._may_be_newer(held.get(key), expected.get(key)) else None
+
+        kinds = kinds_by_key(held, expected, lambda row, newest: newest.is_in(row), excuse)
+        documents = {key: newest.document for key, newest in expected.items()}
+        return Counter(kinds.values()), differences(kinds, held, documents, str)
+
+    def _may_be_newer(self, found: Row | None, expected: "Newest | None") -> bool:
+        """Whether the row may come of a record that the source has lost, by retention or, in a compacted topic, because of a newer one.
+
+        It is of another partition than the newest record that is left.
+        """
+        if found is None or (expected is not None and expected.partition == found["kafka_partition"]):
+            return False
+        start = next((at for (_, number), at in self.own.starts.items() if number == found["kafka_partition"]), 0)
+        return self._is_thinned or start > 0
+
+
+@dataclass(frozen=True)
+class Newest:
+    """The newest record of a key."""
+
+    partition: int
+    offset: int
+    timestamp: Any
+    document: str
+
+    def is_in(self, row: Row) -> bool:
+        """Whether the row is that of the record."""
+        origin = (row["kafka_partition"], row["kafka_offset"], row["kafka_timestamp"].replace(tzinfo=None))
+        document = json.loads(self.document, parse_float=Decimal)
+        fields = {name: value for name, value in row.items() if name not in _ORIGIN}
+        return origin == (self.partition, self.offset, self.timestamp) and _is_same(fields, document)
+
+
+def _is_same(found: Any, value: Any) -> bool:  # noqa: ANN401 - what a table holds, and any JSON value
+    """Whether a value of the table is that of JSON. A text may hold any value as JSON; a struct has nulls where there is no such field."""
+    if isinstance(found, str):
+        return found == value or (not isinstance(value, str) and _is_text_of(found, value))
+    if isinstance(found, dict):
+        return isinstance(value, dict) and all(_is_same(one, value.get(name)) for name, one in found.items())
+    if isinstance(found, list):
+        return isinstance(value, list) and len(found) == len(value) and all(map(_is_same, found, value))
+    if isinstance(found, bool) or isinstance(value, bool):
+        return found is value
+    if isinstance(found, float) and isinstance(value, int | Decimal):
+        return found == float(value)
+    return bool(found == value)
+
+
+def _is_text_of(text: str, value: Any) -> bool:  # noqa: ANN401 - any JSON value
+    try:
+        return _is_equal(json.loads(text, parse_float=Decimal), value)
+    except ValueError:
+        return False
+
+
+def _is_equal(found: Any, value: Any) -> bool:  # noqa: ANN401 - any JSON values
+    """Whether two values are one. A number that Spark does not keep is the text of its digits."""
+    if isinstance(found, str) and isinstance(value, int | Decimal) and not isinstance(value, bool):
+        return Decimal(found) == value
+    if isinstance(found, dict) and isinstance(value, dict):
+        return found.keys() == value.keys() and all(_is_equal(found[name], value[name]) for name in found)
+    if isinstance(found, list) and isinstance(value, list):
+        return len(found) == len(value) and all(map(_is_equal, found, value))
+    return (type(found) is type(value) and bool(found == value)) or (isinstance(found, int | Decimal) and found == value)

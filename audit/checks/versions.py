@@ -1,0 +1,48 @@
+"""A new version of a query, which writes a topic of its own, beside the current one."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from audit.audited import Table
+from audit.reading.result_topic import ends_of, held
+from audit.verdicts.comparison import Comparison, Found
+from audit.verdicts.verdict import Beside, RowCounts
+from contract.checkpoints.names import checkpoints
+from contract.windows import utc, window_of
+from infrastructure.settings import Settings
+
+
+def versions_of(table: Table, settings: Settings) -> tuple[Table, ...]:
+    """The versions of a table that have run here beside it: of query `<name>.v2`, in topic `<name>.v2`."""
+    endings = [f".v{place.name.version}" for place in checkpoints(settings) if place.name.query == f"{table.query}.v{place.name.version}"]
+    return tuple(
+        replace(
+            table,
+            query=f"{table.query}{ending}",
+            topic=replace(table.topic, plain_name=f"{table.topic.plain_name}{ending}"),
+            current=table.topic,
+        )
+        for ending in dict.fromkeys(endings)
+    )
+
+
+def beside(version: Table, rows: Mapping[bytes, Found], settings: Settings) -> Beside:
+    """Compares the rows of a version with the current ones.
+
+    Of rows with windows, only those count whose windows both have begun and passed: between the later of the first windows and the earlier of
+    the newest ones.
+    """
+    of_current = replace(version, topic=version.current or version.topic)
+    there = held(of_current, ends_of(of_current.topic, settings), settings).rows
+    found, until = rows, None
+    windows = [spans for of in (there, found) if (spans := [window for key in of if (window := window_of(key))])]
+    if len(windows) == 2:  # noqa: PLR2004 - both versions
+        first = max(min(window.start for window in spans) for spans in windows)
+        last = min(max(window.start for window in spans) for spans in windows)
+        there, found = (
+            {key: row for key, row in of.items() if (window := window_of(key)) and first <= window.start and window.end <= last}
+            for of in (there, found)
+        )
+        until = utc(last)
+    comparison = Comparison(found, {key: row for key, row in there.items() if isinstance(row, dict)})
+    return Beside(of_current.sink, until, RowCounts.of(comparison.counts), comparison.differences())

@@ -1,0 +1,1 @@
+"""What is read: records of topics and files, and from checkpoints, which of them a query has committed."""

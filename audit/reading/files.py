@@ -1,0 +1,81 @@
+"""Files as a source: each is a partition of a topic of its own, `files:` and its path, and its lines are the records, counted from 1.
+
+Line 0 stands for a file that cannot be read to its end, of which nothing counts.
+"""
+
+import gzip
+import io
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from audit.reading.spark_logs import entries_of, path_of
+from contract.checkpoints.names import CheckpointPlace
+from contract.json_text import is_json
+
+SCHEME = "files:"
+END = 2**31
+"""An offset after the last line of any file."""
+
+_MOST_BYTES = 5 * 1024 * 1024
+_SAMPLE_BYTES = 1024
+
+
+class SourceFile(NamedTuple):
+    """A file that a query has found. entry: of the listing that found it; a batch reads whole listings. modified_ms: since 1970, then."""
+
+    path: Path
+    modified_ms: int
+    entry: int
+
+    @property
+    def topic(self) -> str:
+        return f"{SCHEME}{self.path}"
+
+
+class Line(NamedTuple):
+    """A line of a file. problem: why it is no document."""
+
+    number: int
+    value: bytes
+    problem: str | None = None
+
+
+def path_of_topic(topic: str) -> Path:
+    """The file whose records have that topic."""
+    return Path(topic.removeprefix(SCHEME))
+
+
+def source_files(place: CheckpointPlace) -> list[SourceFile]:
+    """The files that the query has found, in order."""
+    return [SourceFile(path_of(entry), entry["timestamp"], entry["batchId"]) for entry in entries_of(place.folder / "sources" / "0")]
+
+
+def lines_of(path: Path) -> Iterator[Line]:
+    """The documents of a file, plain or gzipped: one on each line that is not blank, or else one that spans all lines."""
+    try:
+        if path.stat().st_size == 0:
+            return
+        content = path.read_bytes()
+        if content.startswith(b"\x1f\x8b"):
+            content = gzip.decompress(content)
+    except (OSError, EOFError, zlib.error) as error:
+        why = getattr(error, "strerror", None) or f"{error} ({type(error).__name__})"
+        yield Line(0, b"", f"the file cannot be read to its end, and nothing of it was used: {why}")
+        return
+    first = content.partition(b"\n")[0]
+    if first.strip() and len(content) <= _MOST_BYTES and not is_json(first) and is_json(content):
+        yield Line(1, content)
+        return
+    found = _numbered(content)
+    yield next(found, Line(0, b"", "there is no document in the file"))
+    yield from found
+
+
+def _numbered(content: bytes) -> Iterator[Line]:
+    for number, line in enumerate(io.BytesIO(content), 1):
+        if len(line) > _MOST_BYTES:
+            yield Line(number, line[:_SAMPLE_BYTES], f"a line of more than {_MOST_BYTES >> 20} MiB; here is how it begins")
+        elif document := line.strip():
+            yield Line(number, document)

@@ -1,0 +1,156 @@
+"""Reads records of a topic in bulk, as Arrow tables."""
+
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from types import MappingProxyType
+from typing import Any
+
+import pyarrow as pa
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from audit.reading.files import lines_of, path_of_topic
+from contract.checkpoints.contents import Offsets
+from infrastructure.errors import StreamgaugeError
+from infrastructure.kafka.client_options import client_options
+from infrastructure.kafka.cluster import KafkaCluster
+from infrastructure.kafka.errors import no_answer
+from infrastructure.kafka.record_clock import LAST_CLOCK_MS, clock_ms_of
+from infrastructure.settings import Settings
+
+AT_ONCE = 5_000
+_CONSUMED_AT_ONCE = 1_000  # of more, Python's garbage collector visits all again and again
+SILENCE_SECONDS = 30
+SCHEMA = pa.schema(
+    {
+        "topic": pa.string(),
+        "partition": pa.int32(),
+        "offset": pa.int64(),
+        "timestamp": pa.timestamp("ms"),
+        "clock": pa.timestamp("ms"),
+        "value": pa.binary(),
+        "problem": pa.string(),
+        "key": pa.binary(),
+        "headers": pa.list_(pa.struct({"name": pa.string(), "value": pa.binary()})),
+    }
+)
+"""clock: the time against which events count as being in the future; null, as timestamp, if Kafka's timestamp is after the year 2999.
+problem: why a line of a file is no document."""
+_OPTIONS = {
+    "enable.partition.eof": True,
+    "auto.offset.reset": "error",  # a record that is gone must not go unnoticed
+    "fetch.wait.max.ms": 50,
+    "queued.max.messages.kbytes": 8_192,  # of each partition
+    "fetch.message.max.bytes": 16 * 1024 * 1024,
+}
+
+
+class RecordReader:
+    """Reads records with one consumer, which is opened when it is needed, and kept. Use it from one thread at a time."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings, self._kafka = settings, settings.kafka
+        self._consumer: Consumer | None = None
+
+    def close(self) -> None:
+        if self._consumer is not None:
+            self._consumer.close()
+            self._consumer = None
+
+    def between(self, starts: Offsets, ends: Offsets, modified_ms: Mapping[str, int] = MappingProxyType({})) -> Iterator[pa.Table]:
+        """See `records_between`."""
+        left = {which: end for which, end in ends.items() if starts[which] < end}
+        if not left:
+            yield SCHEMA.empty_table()
+        if files := [which for which in left if which[0] in modified_ms]:
+            yield from _lines(files, modified_ms)
+            left = {which: end for which, end in left.items() if which not in files}
+        if not left:
+            return
+        if self._consumer is None:
+            # The query may have counted what was aborted.
+            isolation = {name: value for name, value in client_options(self._settings.kafka_options).items() if name == "isolation.level"}
+            self._consumer = self._kafka.consumer({**_OPTIONS, **isolation})
+        try:
+            self._consumer.assign([TopicPartition(topic, number, starts[topic, number]) for topic, number in left])
+            yield from self._assigned(self._consumer, left, starts, ends)
+            self._consumer.unassign()
+        except BaseException:  # also if no more are wanted: it would read on
+            self.close()
+            raise
+
+    def _assigned(self, consumer: Consumer, left: dict[tuple[str, int], int], starts: Offsets, ends: Offsets) -> Iterator[pa.Table]:
+        heard_at, rows = time.monotonic(), list[tuple[Any, ...]]()
+        missing = sum(end - starts[which] for which, end in left.items())
+        while left:
+            messages = consumer.consume(max(min(missing, _CONSUMED_AT_ONCE), 1), timeout=0.1)  # it waits for so many
+            if messages:
+                heard_at = time.monotonic()
+            elif time.monotonic() - heard_at > SILENCE_SECONDS:
+                msg = f"Kafka at {self._kafka} sent nothing for {SILENCE_SECONDS} s before the end of {sorted(left)}; see the broker's log"
+                raise StreamgaugeError(msg)
+            before = set(left)
+            wanted = [message for message in messages if _is_wanted(message, left, ends, self._kafka)]
+            if done := before - left.keys():  # else their later records would be read, too
+                consumer.incremental_unassign([TopicPartition(*which) for which in done])
+            missing -= len(wanted)
+            rows += map(_row, wanted)
+            if len(rows) >= AT_ONCE or not left:
+                yield _of_rows(rows)
+                rows = []
+
+
+def records_between(
+    settings: Settings,
+    starts: Offsets,
+    ends: Offsets,
+    modified_ms: Mapping[str, int] = MappingProxyType({}),
+) -> Iterator[pa.Table]:
+    """The records of each partition from its offset in `starts` up to, not including, its offset in `ends`: tables with the columns of SCHEMA.
+
+    There is always one table, which may be empty. modified_ms: when files were changed, since 1970, by the topic of their records.
+
+    Raises StreamgaugeError when Kafka does not answer, or no longer has one of the records.
+    """
+    with closing(RecordReader(settings)) as reader:
+        yield from reader.between(starts, ends, modified_ms)
+
+
+def _is_wanted(message: Message, left: dict[tuple[str, int], int], ends: Offsets, kafka: KafkaCluster) -> bool:
+    """Whether the message is a record before the end. Removes its partition from `left` when it has been read."""
+    error, which = message.error(), (message.topic() or "", message.partition() or 0)
+    if error is not None and error.code() == KafkaError._AUTO_OFFSET_RESET:
+        msg = f"Kafka has deleted records of {which[0]}-{which[1]} while they were read; verify again"
+        raise StreamgaugeError(msg)
+    if error is not None and error.code() != KafkaError._PARTITION_EOF:
+        raise no_answer(kafka, KafkaException(error))
+    # At its end, a partition may have offsets without records: those of transactions.
+    if error is not None or (message.offset() or 0) + 1 >= left.get(which, 0):
+        left.pop(which, None)
+    return error is None and (message.offset() or 0) < ends[which]
+
+
+def _row(message: Message) -> tuple[Any, ...]:
+    return message.topic(), message.partition(), message.offset(), *_times(message), message.value(), None, message.key(), message.headers()
+
+
+def _of_rows(rows: Sequence[tuple[Any, ...]]) -> pa.Table:
+    columns: Any = zip(*rows, strict=True) if rows else [()] * len(SCHEMA)
+    return pa.table([pa.array(column, kind) for column, kind in zip(columns, SCHEMA.types, strict=True)], schema=SCHEMA)
+
+
+def _lines(files: Iterable[tuple[str, int]], modified_ms: Mapping[str, int]) -> Iterator[pa.Table]:
+    rows: list[tuple[Any, ...]] = []
+    for topic, number in files:
+        for line in lines_of(path_of_topic(topic)):
+            rows.append((topic, number, line.number, modified_ms[topic], modified_ms[topic], line.value, line.problem, None, None))
+            if len(rows) == AT_ONCE:
+                yield _of_rows(rows)
+                rows = []
+    yield _of_rows(rows)
+
+
+def _times(message: Message) -> tuple[int | None, int | None]:
+    """The columns timestamp and clock."""
+    timestamp_ms = message.timestamp()[1]
+    return (timestamp_ms, clock_ms_of(message)) if 0 <= timestamp_ms <= LAST_CLOCK_MS else (None, None)

@@ -1,0 +1,1 @@
+"""Values of records, as DuckDB takes them: JSON, Avro, and the texts that Spark makes of them."""

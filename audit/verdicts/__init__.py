@@ -1,0 +1,1 @@
+"""What is found of a result: a comparison, the verdict on it, and how both are shown."""

@@ -1,0 +1,152 @@
+"""Formats the verdicts, for people and for programs."""
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+import orjson
+from rich.console import Console
+from rich.table import Column, Table
+from rich.text import Text
+
+from audit.verdicts.comparison import Difference, Unreadable, is_equal
+from audit.verdicts.verdict import Beside, RowCounts, Verdict
+
+MAX_ROW_CHARACTERS = 200
+_NO_ERRORS = {
+    "not_checkable": "are not checkable: the source has lost records that they are made of",
+    "ahead": "also count records after the last checkpoint, and lie within what the whole topic gives; for an exact comparison, stop the pipeline, `streamgauge run --once`, and verify again",
+    "unknown_lateness": "differ, and depend on records of which it is not known whether they came too late",
+    "expired": "have expired, and were deleted",
+}
+_MOST_WHOLE = 2**53
+"""Doubles keep whole numbers up to this one."""
+_STYLES = {"right": "green", "wrong": "bold red", "not checked": "yellow"}
+
+
+def as_json(verdicts: Sequence[Verdict]) -> str:
+    """A JSON array with one object per query."""
+    found = [{**asdict(one), "verdict": one.verdict, "rows": one.rows.by_kind} for one in verdicts]
+    return json_of(found)
+
+
+def show(verdicts: Sequence[Verdict], console: Console) -> None:
+    """Prints a table with one line per query, then details for each, then the overall verdict."""
+    numbers = [Column(name, justify="right", no_wrap=True) for name in ("batch", "records", "equal rows", "wrong", "too late")]
+    ends = Column("query", no_wrap=True), Column("verdict", no_wrap=True)
+    table = Table(ends[0], *numbers, ends[1], box=None, pad_edge=False, header_style="bold")
+    for one in verdicts:
+        table.add_row(one.query, *_cells(one), Text(one.verdict, _STYLES[one.verdict]))
+    console.print(table)
+    for one in verdicts:
+        if lines := _lines(one):
+            console.print(f"\n{one.query}, {one.sink}", style="bold")
+        for line in lines:
+            console.print(f"  {line}")
+    console.print(f"\n{_summary(verdicts)}")
+
+
+def _cells(one: Verdict) -> list[str]:
+    if one.verdict not in {"right", "wrong"}:
+        return [""] * 5
+    late = "" if one.lateness is None else f"{one.lateness.late_rows:,}"
+    batch = "none" if one.batch < 0 else f"{one.batch}"
+    return [batch, f"{one.records:,}", f"{one.rows.equal:,}", f"{one.rows.wrong + len(one.faults):,}", late]
+
+
+def _lines(one: Verdict) -> list[str]:
+    rows = one.rows
+    lines = [] if one.problem is None else [f"not checked: {one.problem}"]
+    if (late := one.lateness) and late.late_rows:
+        lines.append(
+            f"{late.late_rows:,} of {late.rows:,} rows came too late: {late.late_events:,} of {late.events:,} events count nowhere because of it"
+        )
+    lines += [f"{count:,} rows {what}" for kind, what in _NO_ERRORS.items() if (count := getattr(rows, kind))]
+    lines += one.notes
+    lines += [f"WRONG: {fault}" for fault in one.faults]
+    if rows.wrong:
+        lines.append(
+            f"WRONG: {rows.wrong:,} of {rows.by_kind['compared']:,} rows: {rows.missing:,} missing, {rows.extra:,} extra, {rows.different:,} different"
+        )
+    lines += _differences(one.differences, rows, "the source says", "the sink holds")
+    return lines if one.beside is None else [*lines, *_beside(one.beside)]
+
+
+def _differences(differences: Sequence[Difference], rows: RowCounts, expected_in: str, found_in: str) -> list[str]:
+    lines = []
+    for difference in differences:
+        lines.append(f"{difference.kind} {difference.where}")
+        expected, found = what_differs(difference)
+        lines.append(f"    {expected_in:15}  {expected}")
+        lines.append(f"    {found_in:15}  {found}")
+    if rows.wrong > len(differences):
+        lines.append(f"... and {rows.wrong - len(differences):,} more")
+    return lines
+
+
+def _beside(beside: Beside) -> list[str]:
+    rows, until = beside.rows, f", in windows until {beside.until}" if beside.until else ""
+    counts = f"{rows.equal:,} rows equal, {rows.different:,} differ, {rows.extra:,} only in this version, {rows.missing:,} only in the current one"
+    return [
+        f"beside {beside.sink}{until}: {counts}",
+        *_differences(beside.differences, rows, "current", "this version"),
+    ]
+
+
+def _summary(verdicts: Sequence[Verdict]) -> str:
+    by_verdict = {verdict: [one.query for one in verdicts if one.verdict == verdict] for verdict in _STYLES}
+    if wrong := by_verdict["wrong"]:
+        return f"WRONG: {', '.join(wrong)}: the sink does not hold what the source says."
+    if unchecked := by_verdict["not checked"]:
+        return f"Not proven: {', '.join(unchecked)} could not be checked; what could be is right."
+    ahead = sum(one.rows.ahead for one in verdicts)
+    which = f", up to their last checkpoints; {ahead:,} {'row is' if ahead == 1 else 'rows are'} ahead of them" if ahead else ""
+    return f"Right: {len(by_verdict['right'])} of {len(verdicts)} queries hold exactly what their source says{which}."
+
+
+def what_differs(difference: Difference) -> tuple[str, str]:
+    """The columns of the expected and of the found row that differ, or else both rows as a whole, each on one line."""
+    expected, found = difference.expected, difference.found
+    if not (isinstance(expected, dict) and isinstance(found, dict)):
+        return row_text(expected), row_text(found)
+    names = [
+        name
+        for name in (*expected, *(found.keys() - expected.keys()))
+        if name not in found or not is_equal(found[name], expected.get(name))
+    ]
+    return row_text({name: expected.get(name) for name in names}), row_text({name: found.get(name) for name in names})
+
+
+def row_text(row: Any) -> str:  # noqa: ANN401 - a row, or nothing
+    """A row, or a part of one, on one line."""
+    if row is None:
+        return "no such row"
+    if isinstance(row, dict):  # the source's numbers are decimals or doubles, those of a topic may be whole
+        row = {name: plain(value) if isinstance(value, float) else value for name, value in row.items()}
+    return shortened(f"not readable: {row.reason}" if isinstance(row, Unreadable) else json_of(row))
+
+
+def shortened(text: str) -> str:
+    """The text, or as much of it as fits on a line."""
+    return text if len(text) <= MAX_ROW_CHARACTERS else f"{text[:MAX_ROW_CHARACTERS]} ..."
+
+
+def json_of(value: object, option: int = 0) -> str:
+    """The value as JSON. option: of orjson."""
+    try:
+        return orjson.dumps(value, default=plain, option=option).decode()
+    except TypeError:  # another program's integer beyond 64 bits, or text with half a surrogate pair
+        return json.dumps(value, default=plain, separators=(",", ":"))
+
+
+def plain(value: object) -> object:
+    """What JSON has for a value that is no JSON."""
+    if isinstance(value, datetime):
+        return f"{value.isoformat().removesuffix('+00:00')}Z"
+    if isinstance(value, float | Decimal):
+        return int(value) if math.isfinite(value) and -_MOST_WHOLE <= value <= _MOST_WHOLE and value == int(value) else float(value)
+    return str(value)

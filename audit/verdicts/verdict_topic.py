@@ -1,0 +1,35 @@
+"""Writes verdicts to topic `verdicts`, where the dashboard finds them."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from types import MappingProxyType
+from typing import Any
+
+import orjson
+
+from audit.verdicts.show import shortened, what_differs
+from audit.verdicts.verdict import Verdict
+from contract.topics import VERDICTS
+from infrastructure.kafka.writing import write_rows
+from infrastructure.settings import Settings
+from infrastructure.text import utc_text
+
+
+def write_verdicts(settings: Settings, verdicts: Sequence[Verdict], times: Mapping[str, datetime] = MappingProxyType({})) -> None:
+    """Writes one record per query. times: of the verdicts, by query, if that is not now.
+
+    Raises StreamgaugeError when Kafka does not take them.
+    """
+    now = datetime.now(UTC)
+    rows = {one.query.encode(): orjson.dumps(row_of(one, times.get(one.query, now))) for one in verdicts}
+    write_rows(settings.kafka, VERDICTS.name, rows)
+
+
+def row_of(one: Verdict, time: datetime) -> dict[str, Any]:
+    """The verdict as of `time`. Wrong rows, and their keys, are shortened texts, so that it fits into a record."""
+    names = ("query", "verdict", "sink", "batch", "records", "faults", "problem")
+    wrong = [
+        dict(zip(("kind", "where", "expected", "found"), (row.kind, shortened(row.where), *what_differs(row)), strict=True))
+        for row in one.differences
+    ]
+    return {"time": utc_text(time), "rows": one.rows.by_kind, **{name: getattr(one, name) for name in names}, "differences": wrong}

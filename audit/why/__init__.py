@@ -1,0 +1,1 @@
+"""`streamgauge why`: the records behind one row."""

@@ -1,0 +1,108 @@
+"""Formats what is behind a row, for people and for programs."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import datetime
+
+import orjson
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from audit.checks.dead_letters import record_named
+from audit.verdicts.comparison import MOST_SHOWN
+from audit.verdicts.show import json_of, row_text
+from audit.why.explanation import Cause, Explanation, Letter, Some
+from infrastructure.text import duration, printable
+
+_OPTIONS = orjson.OPT_NAIVE_UTC | orjson.OPT_UTC_Z
+
+
+def as_json(one: Explanation) -> str:
+    """A JSON object with the fields of Explanation."""
+    return json_of(asdict(one), _OPTIONS)
+
+
+def show(one: Explanation, console: Console) -> None:
+    """Prints the row, then the records of each kind, then what they come to."""
+    console.print(f"{one.topic} {one.key}", style="bold")
+    console.print(f"  found     {row_text(one.found)}")
+    console.print(f"  expected  {row_text(one.expected)}")
+    _show_records("counted", one.counted, console)
+    _show_records("repeated", one.repeated, console)
+    _show_records("too late", one.late, console)
+    _show_letters(one, console)
+    for note in one.notes:
+        console.print(f"  {note}")
+    console.print(f"\n{_summary(one)}", style="bold red" if one.is_wrong else None)
+
+
+def show_keys(keys: Sequence[bytes], console: Console) -> None:
+    """Prints the first of several keys."""
+    for key in keys[:MOST_SHOWN]:
+        console.print(f"  {key.decode(errors='replace')}")
+    if len(keys) > MOST_SHOWN:
+        console.print(f"  ... and {len(keys) - MOST_SHOWN:,} more")
+
+
+def _show_records(kind: str, some: Some, console: Console) -> None:
+    console.print(f"\n{kind}: {_number(some.count)}")
+    if not some.first:
+        return
+    table = Table("record", "time", "event time", "batch", "", box=None, pad_edge=False, header_style="bold")
+    for cause in some.first:
+        if isinstance(cause, Cause):
+            record = record_named((cause.topic, cause.partition, cause.offset))
+            cells = (record, _time(cause.time), _time(cause.event_time), f"{cause.batch}", _remark(cause))
+            table.add_row(*(Text(printable(cell)) for cell in cells))
+    console.print(table)
+    _show_rest(some, console)
+
+
+def _show_letters(one: Explanation, console: Console) -> None:
+    console.print(f"\ndead letters of these records: {one.letters.count:,}; of other records that were read: {one.other_letters:,}")
+    for letter in one.letters.first:
+        if isinstance(letter, Letter):
+            console.print(f"  {record_named((letter.topic, letter.partition, letter.offset))}: {printable(letter.reason)}")
+    _show_rest(one.letters, console)
+    if one.other_letters:
+        console.print("  which of the others were meant for this row cannot be told: `streamgauge dead-letters` lists them")
+
+
+def _show_rest(some: Some, console: Console) -> None:
+    if some.count > len(some.first):
+        console.print(f"... and {some.count - len(some.first):,} more; --limit shows more")
+
+
+def _remark(cause: Cause) -> str:
+    if cause.counted is not None:
+        return f"repeats {record_named(cause.counted)}"
+    if cause.watermark is not None:
+        by = duration(cause.watermark - cause.event_time)
+        late = f"{by} behind the watermark {cause.watermark:%Y-%m-%dT%H:%M:%SZ}"
+        return f"{late}; {cause.note}" if cause.note else late
+    return cause.note
+
+
+def _summary(one: Explanation) -> str:
+    number = _number(one.counted.count)
+    total = f"{number} counted, {_number(one.repeated.count)} repeated, {_number(one.late.count)} too late, of {one.records:,} records that were read"
+    if one.expected is None:
+        return f"No row should be there: {total}."
+    is_sum = "these give" if one.is_sum else "these do not give"
+    found = (
+        "WRONG: the topic holds another row"
+        if one.is_wrong
+        else "and the topic holds it"
+        if one.kind == "equal"
+        else f"the row in the topic is {one.kind.replace('_', ' ')}"
+    )
+    return f"{total}: {is_sum} the expected row; {found}."
+
+
+def _number(count: int) -> str:
+    return f"{count:,}"
+
+
+def _time(time: datetime | None) -> str:
+    return "" if time is None else f"{time:%Y-%m-%dT%H:%M:%S}.{time.microsecond // 1000:03}Z"

@@ -1,5 +1,0 @@
-"""Settings of all programs, read from the environment and a file."""
-
-from contract.settings.settings import Settings
-
-__all__ = ["Settings"]

@@ -1,0 +1,1 @@
+"""What programs print: messages, tables, and the option `--format`."""

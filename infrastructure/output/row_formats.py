@@ -1,0 +1,107 @@
+"""Formats rows as a terminal table, CSV or JSON."""
+
+import base64
+import csv
+import io
+import math
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import orjson
+from rich.table import Table
+from rich.text import Text
+
+from infrastructure.errors import StreamgaugeError
+from infrastructure.output.terminal import err, out
+from infrastructure.text import printable
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows to show: values in the order of `columns`. is_cut: a limit removed rows."""
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+    is_cut: bool = False
+
+
+def show(found: Rows, output_format: str, limit: int = 0) -> None:
+    """Prints rows as a table, CSV or JSON. limit: the number of rows to which they may have been cut."""
+    if output_format == "table":
+        out.print(as_table(found.columns or ["no rows"], found.rows))
+    else:
+        sys.stdout.write((as_json if output_format == "json" else as_csv)(found.columns, found.rows) + "\n")
+    if found.is_cut:
+        err.print(f"only the first {limit} rows; --limit sets another number")
+
+
+def as_json(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    """A JSON array with one object per row.
+
+    Times are ISO 8601, UTC with Z; decimals are numbers with all digits; bytes are Base64; numbers that JSON does not have are text: NaN, Infinity.
+    Raises StreamgaugeError for duplicate column names.
+    """
+    twice = sorted({name for name in columns if list(columns).count(name) > 1})
+    if twice:
+        msg = f"two columns are named {', '.join(twice)}, which JSON cannot represent; rename one with `as`, or use --format csv"
+        raise StreamgaugeError(msg)
+    return json_text([dict(zip(columns, row, strict=True)) for row in rows])
+
+
+def as_csv(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    """CSV with a header. Structs, lists and maps are JSON; null is an empty cell."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows([_cell(value) for value in row] for row in rows)
+    return text.getvalue().rstrip("\n")
+
+
+def as_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Table:
+    """A table for the terminal; times are UTC."""
+    table = Table()
+    for number, name in enumerate(columns):
+        is_number = any(isinstance(row[number], int | float | Decimal) and not isinstance(row[number], bool) for row in rows)
+        table.add_column(Text(printable(name)), justify="right" if is_number else "left")
+    for row in rows:
+        # Text, because rich would interpret markup in a str.
+        table.add_row(*(Text(printable(_cell(value))) for value in row))
+    return table
+
+
+def _cell(value: Any) -> str:  # noqa: ANN401 - whatever a column holds
+    if value is None:
+        return ""
+    plain = _plain(value)
+    if isinstance(plain, str):
+        return plain
+    return str(plain) if isinstance(plain, int | float) and not isinstance(plain, bool) else json_text(plain)
+
+
+def json_text(value: Any) -> str:  # noqa: ANN401 - rows, or what a column holds
+    """A value as JSON, with the types of `as_json`."""
+    return orjson.dumps(_plain(value)).decode()
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401, PLR0911 - whatever a column holds, a line for each type
+    """The value in types that orjson writes as they are."""
+    match value:
+        case float() if not math.isfinite(value):
+            return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+        case Decimal():
+            return orjson.Fragment(f"{value:f}")
+        case bytes():
+            return base64.b64encode(value).decode()
+        case datetime():
+            return (value.astimezone(UTC).isoformat().replace("+00:00", "Z")) if value.tzinfo else value.isoformat()
+        case date() | timedelta():
+            return str(value)
+        case dict():
+            return {str(name): _plain(one) for name, one in value.items()}
+        case list() | tuple():
+            return [_plain(one) for one in value]
+    return value
