@@ -48,10 +48,13 @@ def create_topics(
         _wait_for_creation(name, created)
     _wait_for_leaders(kafka, {topic.name: existing.get(topic.name, topic.partitions) for topic in topics}, say)
     try:
-        found = deviations(admin, [topic for topic in topics if topic.name in existing], existing)
+        differing = deviations(admin, [topic for topic in topics if topic.name in existing], existing)
     except (KafkaException, TimeoutError) as error:
         return [f"the settings of the existing topics could not be read ({reason(error, TIMEOUT_SECONDS)}); they are used as they are"]
-    return [f"topic {of.topic.name} has {of.setting}={of.found}, expected {of.setting}={of.expected}; it is used as it is" for of in found]
+    return [
+        f"topic {deviation.topic.name} has {deviation.setting}={deviation.found}, expected {deviation.setting}={deviation.expected}; it is used as it is"
+        for deviation in differing
+    ]
 
 
 class Deviation(NamedTuple):
@@ -73,12 +76,12 @@ def deviations(
     if not topics:
         return []
     actual = _settings(admin, [topic.name for topic in topics], timeout_seconds)
-    found = []
+    differing = []
     for topic in topics:
         expected = {"partitions": str(topic.partitions), **topic.config}
-        own = {**actual[topic.name], "partitions": str(partitions[topic.name])}
-        found += [Deviation(topic, name, own.get(name), value) for name, value in expected.items() if own.get(name) != value]
-    return found
+        existing = {**actual[topic.name], "partitions": str(partitions[topic.name])}
+        differing += [Deviation(topic, name, existing.get(name), value) for name, value in expected.items() if existing.get(name) != value]
+    return differing
 
 
 def is_compacted(kafka: KafkaCluster, topic: str) -> bool:
@@ -114,7 +117,9 @@ def _settings_of(kafka: KafkaCluster, topic: str) -> dict[str, str | None]:
 def _settings(admin: AdminClient, topics: Sequence[str], timeout_seconds: float) -> dict[str, dict[str, str | None]]:
     """The settings of each topic, by name."""
     asked = admin.describe_configs([ConfigResource(ResourceType.TOPIC, name) for name in topics], request_timeout=timeout_seconds)
-    return {of.name: {name: entry.value for name, entry in answer.result(timeout_seconds).items()} for of, answer in asked.items()}
+    return {
+        resource.name: {name: entry.value for name, entry in answer.result(timeout_seconds).items()} for resource, answer in asked.items()
+    }
 
 
 def _wait_for_creation(name: str, created: "Future[None]") -> None:
@@ -135,32 +140,32 @@ def _wait_for_leaders(kafka: KafkaCluster, partitions: Mapping[str, int], say: S
 
     Raises StreamgaugeError when Kafka stops answering, or a partition has none after LEADER_SECONDS.
     """
-    without = [TopicPartition(name, number) for name, count in partitions.items() for number in range(count)]
+    leaderless = [TopicPartition(name, number) for name, count in partitions.items() for number in range(count)]
 
-    def what() -> str:
-        return f"a leader of topic {', '.join(sorted({of.topic for of in without}))} in Kafka at {kafka}"
+    def description() -> str:
+        return f"a leader of topic {', '.join(sorted({partition.topic for partition in leaderless}))} in Kafka at {kafka}"
 
-    for seconds in waiting(what, say):
+    for seconds in waiting(description, say):
         # A new client each time: a client caches "no leader".
-        without[:] = _without_leader(kafka.admin(), without)
-        if not without:
+        leaderless[:] = _without_leader(kafka.admin(), leaderless)
+        if not leaderless:
             return
         partitions_by_topic(kafka)
         if seconds > LEADER_SECONDS:
-            msg = f"waited {seconds:.0f} s for {what()}; start the broker that holds it, or delete the topic"
+            msg = f"waited {seconds:.0f} s for {description()}; start the broker that holds it, or delete the topic"
             raise StreamgaugeError(msg)
         time.sleep(seconds / 10)  # a new client is a new login: the longer it takes, the less often
 
 
 def _without_leader(admin: AdminClient, partitions: Sequence[TopicPartition]) -> list[TopicPartition]:
     answers = admin.list_offsets(dict.fromkeys(partitions, LATEST), request_timeout=TIMEOUT_SECONDS) if partitions else {}
-    without = []
+    leaderless = []
     for partition, answer in answers.items():
         try:
             answer.result(TIMEOUT_SECONDS)
         except TimeoutError:
-            without.append(partition)
+            leaderless.append(partition)
         except KafkaException as error:
             if not is_forbidden(error.args[0]):  # an authorization error means that the partition has a leader
-                without.append(partition)
-    return without
+                leaderless.append(partition)
+    return leaderless

@@ -1,4 +1,4 @@
-"""What producers and pipeline take for one JSON text, and for a time in it; pipeline.formats.json_text and json_values say it in Spark expressions."""
+"""Which bytes producers and pipeline accept as JSON, and which text as a time. pipeline.formats.json_text and json_values have the same rules in Spark."""
 
 import json
 import re
@@ -14,7 +14,7 @@ MAX_ID_CHARACTERS = 255
 TIME = r"(?:19[7-9]|[2-9]\d\d)\d-\d\d-\d\d[T ](?:[01]\d|2[0-3]):\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-](?:0\d|1[0-7]):[0-5]\d)?"
 """Date and time of ISO 8601, of the years 1970 to 9999. An offset is below 18 hours, as Java has it."""
 YEAR_10000 = 253_402_300_800
-"""Its start, in seconds since 1970."""
+"""The start of that year, in seconds since 1970."""
 
 DOTTED_I = ("\u0130", "i")
 LIKE_OTHERS = (
@@ -51,20 +51,20 @@ def loads(text: bytes) -> Any:  # noqa: ANN401 - any JSON value
 
 
 def repeats_a_name(text: bytes) -> bool:
-    """Whether an object in the text has a name twice, at any level. text: JSON, or what `loads` refuses."""
-    found = False
+    """Whether an object in the text, at any level, has two fields of the same name. The text may be invalid JSON, too."""
+    repeated = False
 
-    def look(pairs: list[tuple[str, Any]]) -> None:
-        nonlocal found
-        found = found or len(dict(pairs)) < len(pairs)
+    def note(pairs: list[tuple[str, Any]]) -> None:
+        nonlocal repeated
+        repeated = repeated or len(dict(pairs)) < len(pairs)
 
     with suppress(ValueError, RecursionError):
-        json.loads(text, parse_int=float, object_pairs_hook=look)
-    return found
+        json.loads(text, parse_int=float, object_pairs_hook=note)
+    return repeated
 
 
 def without_case(name: str) -> str:
-    """The same for two names exactly if they differ in case only, as Java compares them, and with it Spark: letter by letter."""
+    """A form of the name that is equal for names that differ only in case. Java, and so Spark, compares them letter by letter."""
     return name.replace(*DOTTED_I).lower().translate(_LIKE_OTHERS)
 
 

@@ -20,12 +20,12 @@ from infrastructure.text import utc_text
 HEARTBEAT_SECONDS = 5
 """How often, at least, the pipeline reports a query that it runs or restarts."""
 SILENT_AFTER = timedelta(seconds=20)
-"""Such a query without reports for longer than this counts as silent: its process is gone, or cannot reach Kafka."""
+"""Such a query counts as silent after this time without a report: its process is gone, or cannot reach Kafka."""
 
 RUNNING, IDLE, STARTING = "running", "idle", "starting"
 RESTARTING, STOPPED, FAILED, SILENT = "restarting", "stopped", "failed", "silent"
 TROUBLES = (FAILED, SILENT, RESTARTING, STOPPED)
-"""States in which a query processes nothing, and should, worst first."""
+"""States of a query that should process records, and does not; worst first."""
 _REPORTED_REGULARLY = (RUNNING, IDLE, STARTING, RESTARTING)
 _RATES = ("input_rows_per_second", "processed_rows_per_second")
 _AS_MEASURED = ("batch_ms", "watermark", "state_rows", "state_bytes")
@@ -79,12 +79,12 @@ class QueryStatus:
 
     @property
     def is_trouble(self) -> bool:
-        """Whether it is processing nothing, and should."""
+        """Whether the query should process records, and does not."""
         return self.state in TROUBLES
 
     @property
     def has_process(self) -> bool:
-        """Whether a process runs it, or will start it."""
+        """Whether a process runs the query, or will start it."""
         return self.state in _REPORTED_REGULARLY
 
     def as_row(self) -> Row:
@@ -97,8 +97,8 @@ def statuses(states: Iterable[Row], now: datetime, topic_ends: Mapping[str, int]
 
     states: rows from `decode_state`. topic_ends: by partition ("topic-0"), the offset of the next record, where known.
     """
-    found = [status_of(state, now, topic_ends) for state in states]
-    return sorted(found, key=lambda status: (TROUBLES.index(status.state) if status.is_trouble else len(TROUBLES), status.query))
+    unsorted = [status_of(state, now, topic_ends) for state in states]
+    return sorted(unsorted, key=lambda status: (TROUBLES.index(status.state) if status.is_trouble else len(TROUBLES), status.query))
 
 
 def status_of(state: Row, now: datetime, topic_ends: Mapping[str, int]) -> QueryStatus:

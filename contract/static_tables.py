@@ -20,11 +20,11 @@ def static_tables() -> dict[str, Path]:
 
 
 def files_of(table: str, settings: Settings) -> list[Path]:
-    """The CSV files of a table, which hold its rows together. Those that are not on this machine are fetched, each time.
+    """The CSV files that together hold the rows of a table. Those that are not on this machine are fetched at each call.
 
     Raises StreamgaugeError if there is none, or one cannot be fetched.
     """
-    places = dict(one.replace("=file://", "=", 1).split("=", 1) for one in settings.static_tables.split())
+    places = dict(entry.replace("=file://", "=", 1).split("=", 1) for entry in settings.static_tables.split())
     check_names(f"static table for {VARIABLE}", places, static_tables())
     place = places.get(table)
     if place is None:

@@ -13,9 +13,9 @@ AVRO = frozenset(report.topic.row for domain in DOMAINS for report in domain.rep
 
 
 def value_decoder(topic: Topic, registry: RegistryServer, of_json: Decode = decode_json) -> Decode:
-    """Decodes a value of `topic` to what JSON has: of Avro, times are ISO 8601 text, UTC, with Z. of_json: for topics that are JSON.
+    """A decoder of the topic's values to JSON's types: times of Avro become ISO 8601 text, UTC, with Z. of_json: decodes topics in JSON.
 
-    The decoder raises as AvroReader.read, or `of_json`.
+    It raises as AvroReader.read, or `of_json`.
     """
     if topic.row not in AVRO:
         return of_json
@@ -23,12 +23,12 @@ def value_decoder(topic: Topic, registry: RegistryServer, of_json: Decode = deco
     from infrastructure.registry.client import SchemaRegistry
 
     reader = AvroReader(SchemaRegistry(registry))
-    return lambda value: _as_json_has_it(reader.read(value).data)
+    return lambda value: _in_json_types(reader.read(value).data)
 
 
-def _as_json_has_it(value: Any) -> Any:  # noqa: ANN401 - any value of Avro
+def _in_json_types(value: Any) -> Any:  # noqa: ANN401 - any value of Avro
     if isinstance(value, dict):
-        return {name: _as_json_has_it(of) for name, of in value.items()}
+        return {name: _in_json_types(field) for name, field in value.items()}
     if isinstance(value, list):
-        return [_as_json_has_it(one) for one in value]
+        return [_in_json_types(item) for item in value]
     return f"{value.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}" if isinstance(value, datetime) else value

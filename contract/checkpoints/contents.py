@@ -95,7 +95,7 @@ class Checkpoint:
         return None if text is None else int(_parsed(_lines(text, path)[1], path).get("batchTimestampMs", 0))
 
     def check(self) -> None:
-        """Raises StreamgaugeError for a file that is missing, empty or cut, of those that a start reads.
+        """Raises StreamgaugeError if a file that Spark reads when the query starts is missing, empty or cut.
 
         Of the state, Spark's checksums find a file that was changed or cut, but not one that is empty.
         """
@@ -106,12 +106,12 @@ class Checkpoint:
         if query_id is None:
             raise _damaged(self.folder / "metadata", "it is missing")
         if planned not in {committed, committed + 1}:
-            behind = "offsets" if planned < committed else "commits"
-            raise _damaged(self.folder / behind / str(max(committed, planned - 1)), "it is missing")
+            incomplete = "offsets" if planned < committed else "commits"
+            raise _damaged(self.folder / incomplete / str(max(committed, planned - 1)), "it is missing")
         source, plan = self.folder / "sources" / "0", self.batch(planned)
-        read = plan.ends.get(FILES, 1) - 1 if plan else 0
-        if last_entry(source, lines=2) < read:
-            raise _damaged(source / str(read), "it is missing")
+        last_read = plan.ends.get(FILES, 1) - 1 if plan else 0
+        if last_entry(source, lines=2) < last_read:
+            raise _damaged(source / str(last_read), "it is missing")
         if isinstance(self.folder, Path):
             for path in self.folder.glob("state/**/*.delta"):
                 if path.stat().st_size == 0:
@@ -149,8 +149,8 @@ class Checkpoint:
 def last_entry(log: StoragePath, lines: int) -> int:
     """The newest number in a log of Spark; -1 if it is empty. An entry is a file N, or N.compact, which has all entries before it.
 
-    lines: how many each has at least. Raises StreamgaugeError for an entry that is missing, and for one that is empty or cut, of the last two
-    or from N.compact on.
+    lines: how many lines an entry has at least. Raises StreamgaugeError for a missing entry, and for an empty or cut one. Reads only the last
+    two entries, or those from N.compact on.
     """
     entries = {int(name.partition(".")[0]): log / name for name in names_in(log) if name.removesuffix(".compact").isdigit()}
     last = max(entries, default=-1)
@@ -160,11 +160,13 @@ def last_entry(log: StoragePath, lines: int) -> int:
             raise _damaged(log / str(number), "it is missing")
     for number in range(max(min(entries, default=0), last - 1) if compact is None else compact, last + 1):
         text = text_of(entries[number]) or ""
-        found = text.splitlines()
-        if len(found) < lines or not re.fullmatch(r"\0?v\d+", found[0]):  # a null byte stands before the offsets of a Kafka source
+        entry_lines = text.splitlines()
+        if len(entry_lines) < lines or not re.fullmatch(
+            r"\0?v\d+", entry_lines[0]
+        ):  # a null byte stands before the offsets of a Kafka source
             raise _damaged(entries[number], f"it has {len(text)} characters")
-        if found[-1] not in {found[0], "-"}:
-            _parsed(found[-1], entries[number])
+        if entry_lines[-1] not in {entry_lines[0], "-"}:
+            _parsed(entry_lines[-1], entries[number])
     return last
 
 
@@ -177,10 +179,10 @@ def offsets_of(by_topic: Mapping[str, Mapping[str, int]]) -> dict[Partition, int
 
 def known_batches(checkpoint: CheckpointPlace) -> list[Batch]:
     """Every known batch of the checkpoint, from the journal and Spark's own log, ordered by number."""
-    own = Checkpoint(checkpoint.folder)
+    spark_log = Checkpoint(checkpoint.folder)
     # The log first: batches that Spark deletes from it meanwhile are in the journal by then.
-    logged = [batch for number in own.planned if (batch := own.batch(number))]
-    batches = _journaled(checkpoint.note(JOURNAL), own.query_id)
+    logged = [batch for number in spark_log.planned if (batch := spark_log.batch(number))]
+    batches = _journaled(checkpoint.note(JOURNAL), spark_log.query_id)
     for batch in logged:
         _add(batches, batch)
     return list(batches.values())

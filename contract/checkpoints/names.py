@@ -30,8 +30,8 @@ class CheckpointName:
     @classmethod
     def of(cls, file_name: str) -> "CheckpointName | None":
         """Parses the name of a checkpoint folder or of one of its files. None for any other name."""
-        found = _NAME.fullmatch(file_name)
-        return cls(found["query"], int(found["version"]), found["mode"]) if found else None
+        match = _NAME.fullmatch(file_name)
+        return cls(match["query"], int(match["version"]), match["mode"]) if match else None
 
     def __str__(self) -> str:
         return f"{self.query}-v{self.version}-{self.mode}"
@@ -46,20 +46,20 @@ class CheckpointName:
 
 @dataclass(frozen=True)
 class CheckpointPlace:
-    """The location of a checkpoint. among: the folder of all checkpoints. notes: the folder with notes of this machine's processes."""
+    """The location of a checkpoint. parent: the folder of all checkpoints. notes: the folder with notes of this machine's processes."""
 
     name: CheckpointName
-    among: StoragePath
+    parent: StoragePath
     notes: Path
 
     @property
     def folder(self) -> StoragePath:
         """The folder that Spark writes."""
-        return self.among / str(self.name)
+        return self.parent / str(self.name)
 
-    def beside(self, ending: str) -> StoragePath:
+    def sidecar(self, ending: str) -> StoragePath:
         """The file next to the checkpoint with that extension, e.g. ".topics". Query names, and so checkpoint names, may contain dots."""
-        return self.among / f"{self.name}{ending}"
+        return self.parent / f"{self.name}{ending}"
 
     def note(self, ending: str) -> Path:
         """The note of this machine's processes with that extension, e.g. ".lock"."""
@@ -72,19 +72,19 @@ class CheckpointPlace:
     @property
     def driver(self) -> psutil.Process | None:
         """The Spark driver on this machine that uses the checkpoint. None if there is none; a stale note of a killed driver, or of another home, is ignored."""
-        holder = self.note(".driver")
+        note = self.note(".driver")
         try:
-            noted_at = holder.stat().st_mtime
-            pid, _, folder = holder.read_text().partition(" ")
+            noted_at = note.stat().st_mtime
+            pid, _, folder = note.read_text().partition(" ")
             process = psutil.Process(int(pid))
             # The note may be a copy, as of a whole STREAMGAUGE_HOME, or the process id reused since.
             is_own = folder in {"", identity(self.notes)}  # earlier versions noted no folder
-            is_it = (
+            is_driver = (
                 is_own and "java" in process.name() and process.create_time() <= noted_at + 1 and process.status() != psutil.STATUS_ZOMBIE
             )
         except (OSError, ValueError, psutil.Error):
             return None
-        return process if is_it else None
+        return process if is_driver else None
 
 
 def checkpoints(settings: Settings) -> list[CheckpointPlace]:
@@ -104,9 +104,9 @@ def remains_of(query: str, settings: Settings) -> list[StoragePath]:
     ]
 
 
-def others_of_query(own: CheckpointName, settings: Settings) -> list[CheckpointPlace]:
+def others_of_query(name: CheckpointName, settings: Settings) -> list[CheckpointPlace]:
     """The same query's checkpoints with other versions and modes."""
-    return [place for place in checkpoints(settings) if place.name.query == own.query and place.name != own]
+    return [place for place in checkpoints(settings) if place.name.query == name.query and place.name != name]
 
 
 def drivers(settings: Settings) -> dict[CheckpointName, psutil.Process]:

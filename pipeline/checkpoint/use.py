@@ -88,7 +88,7 @@ def check_source(place: CheckpointPlace, ids: Mapping[str, str], settings: Setti
     Raises StreamgaugeError when the checkpoint belongs to another source. Also when a topic's id has changed, unless
     settings.fail_on_data_loss is off: Spark alone would not notice once the new topic holds as many records as the old one did.
     """
-    query, noted = place.name.query, text_of(place.beside(".topics"))
+    query, noted = place.name.query, text_of(place.sidecar(".topics"))
     old = orjson.loads(noted) if noted and Checkpoint(place.folder).planned else {}
     if others := [name for name in old if name not in ids]:
         raise OtherSource(query, others, ids)
@@ -96,7 +96,7 @@ def check_source(place: CheckpointPlace, ids: Mapping[str, str], settings: Setti
     if recreated and settings.fail_on_data_loss:
         raise StreamgaugeError(records_gone(query, f"topic {', '.join(recreated)} was deleted and recreated"))
     if (new := {**old, **ids}) != old:  # with a full disk, a restart needs no space for it
-        write_whole(place.beside(".topics"), orjson.dumps(new).decode())
+        write_whole(place.sidecar(".topics"), orjson.dumps(new).decode())
 
 
 def claim(settings: Settings) -> None:

@@ -63,7 +63,7 @@ def deletions(query: Query, settings: Settings) -> list[Deletion]:
 
 def delete(query: Query, settings: Settings, what: Iterable[Deletion]) -> None:
     """Deletes what `deletions` has found. Until all of it is gone, the query does not start."""
-    write_whole(query.checkpoint_name.place(settings).beside(RESET), "")
+    write_whole(query.checkpoint_name.place(settings).sidecar(RESET), "")
     for deletion in what:
         deletion.do()
     for mark in interrupted_resets(query.name, settings):

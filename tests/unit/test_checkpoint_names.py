@@ -15,7 +15,7 @@ def test_a_name_says_what_it_is_made_of_and_so_do_the_files_beside_it(tmp_path, 
     name = CheckpointName(query, 2, "append")
     place = name.place(Settings(home=tmp_path))
     assert CheckpointName.of(place.folder.name) == name
-    for file in (place.note(".lock"), place.beside(".topics")):
+    for file in (place.note(".lock"), place.sidecar(".topics")):
         assert file.name == f"{query}-v2-append{file.suffix}"
         assert CheckpointName.of(file.name) == name
 

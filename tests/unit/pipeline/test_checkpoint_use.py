@@ -56,6 +56,6 @@ def test_a_topic_with_another_prefix_is_another_source(place, settings):
 
 
 def test_the_source_that_a_checkpoint_has_already_is_not_written_again_so_that_a_full_disk_does_not_hinder_a_restart(place, settings):
-    written = place.beside(".topics").stat().st_ino
+    written = place.sidecar(".topics").stat().st_ino
     check_source(place, {"nyc-taxi": "id"}, settings)
-    assert place.beside(".topics").stat().st_ino == written
+    assert place.sidecar(".topics").stat().st_ino == written

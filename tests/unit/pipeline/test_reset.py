@@ -35,7 +35,7 @@ def test_no_other_process_can_take_the_query_before_all_is_deleted(settings):
     places = [replace(query.checkpoint_name, mode=mode).place(settings) for mode in ("append", "complete")]
     locks = [place.note(".lock") for place in places]
     table = settings.lake / "nest" / "cameras"
-    for path in (places[0].folder / "offsets" / "0", places[0].beside(".topics"), table / "date=2026-01-01" / "part"):
+    for path in (places[0].folder / "offsets" / "0", places[0].sidecar(".topics"), table / "date=2026-01-01" / "part"):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
     with locked_checkpoints(query, settings):
