@@ -23,22 +23,22 @@ PYTHON = Path(__file__).parents[1] / "lake" / ".venv" / "bin" / "python"
 class NeedsDelta(StreamgaugeError):  # noqa: N818 - what it needs is the message
     """Delta is not here, and its environment is not installed."""
 
-    def __init__(self, what: str) -> None:
+    def __init__(self, needed_by: str) -> None:
         super().__init__(
-            f"{what} needs Delta, which has no version for Spark 4.3 yet; install it once, with its own Spark: `make lake`, in a clone of "
+            f"{needed_by} needs Delta, which has no version for Spark 4.3 yet; install it once, with its own Spark: `make lake`, in a clone of "
             "Streamgauge (docs/lake.md)"
         )
 
 
-def continue_with_delta(what: str) -> None:
+def continue_with_delta(needed_by: str) -> None:
     """Unless Delta is here, replaces this process by the same command in the environment that has it. Call it before anything is open.
 
-    what: what needs Delta, for the message. Raises NeedsDelta if that environment is not installed.
+    needed_by: what needs Delta, for the message. Raises NeedsDelta if that environment is not installed.
     """
     if HAS_DELTA:
         return
     if not PYTHON.exists() or Path(sys.executable) == PYTHON:  # itself, if its installation was interrupted
-        raise NeedsDelta(what)
+        raise NeedsDelta(needed_by)
     sys.stdout.flush()
     sys.stderr.flush()
     os.execv(PYTHON, [str(PYTHON), "-P", "-m", "streamgauge.cli", *sys.argv[1:]])  # noqa: S606

@@ -34,11 +34,11 @@ _PARTITION = re.compile(r"[A-Za-z0-9._-]{1,249}-\d{1,9}")
 
 
 class Fields:
-    """The base of a declaration: annotated names, and a value for those that rows of earlier versions lack. Other fields are ignored."""
+    """The base class of declarations. Each annotated name is a field. Those with a default may be missing, as in rows of earlier versions."""
 
     @classmethod
     def check(cls, row: Row) -> None:
-        """Raises ValueError for values that each are of their type and do not fit together."""
+        """Raises ValueError if values contradict each other, although each has its type."""
 
     @classmethod
     def names(cls) -> tuple[str, ...]:
@@ -46,9 +46,9 @@ class Fields:
 
     @classmethod
     def core_schema(cls) -> Row:
-        """The declaration as pydantic's core has it."""
+        """The declaration as a schema for pydantic's core."""
 
-        def fitting(row: Row) -> Row:
+        def check(row: Row) -> Row:
             cls.check(row)
             return row
 
@@ -59,24 +59,24 @@ class Fields:
             return {"type": "typed-dict-field", "schema": schema, "required": not hasattr(cls, name)}
 
         fields = {name: field(name, kind) for name, kind in get_type_hints(cls, include_extras=True).items()}
-        about = {"title": cls.__name__, "description": " ".join((cls.__doc__ or "").split()).replace("None", "null")}
-        return _after(fitting, {"type": "typed-dict", "fields": fields, "metadata": {"pydantic_js_updates": about}})
+        metadata = {"title": cls.__name__, "description": " ".join((cls.__doc__ or "").split()).replace("None", "null")}
+        return _after(check, {"type": "typed-dict", "fields": fields, "metadata": {"pydantic_js_updates": metadata}})
 
 
-class _Of:
-    """In an annotation, the type as pydantic's core has it."""
+class _Schema:
+    """Annotates a type with its schema for pydantic's core."""
 
     def __init__(self, **schema: object) -> None:
         self.schema = schema
 
 
 def moment(text: object) -> datetime:
-    """A time in a row, UTC. Raises ValueError if it is no text of one, has no time zone, or is not within the years of times in rows."""
-    found = datetime.fromisoformat(text) if isinstance(text, str) else None
-    if found is None or found.tzinfo is None or not FIRST_YEAR <= found.year <= LAST_YEAR:
+    """Parses a time in a row, to UTC. Raises ValueError if it is not ISO 8601 text, has no time zone, or is not in FIRST_YEAR to LAST_YEAR."""
+    time = datetime.fromisoformat(text) if isinstance(text, str) else None
+    if time is None or time.tzinfo is None or not FIRST_YEAR <= time.year <= LAST_YEAR:
         msg = f"expected a time with a time zone in the years {FIRST_YEAR} to {LAST_YEAR}"
         raise ValueError(msg)
-    return found.astimezone(UTC)
+    return time.astimezone(UTC)
 
 
 def _partition(name: str) -> str:
@@ -91,7 +91,7 @@ def _after(read: Callable[[Any], object], schema: Row) -> Row:
 
 
 def _core_schema(kind: object) -> Row:
-    """The type of a field as pydantic's core has it. Raises TypeError for one that is not in _KINDS."""
+    """The schema of a field's type for pydantic's core. Raises TypeError for a type that is not in _KINDS."""
     if isinstance(kind, type) and issubclass(kind, Fields):
         return kind.core_schema()
     make = _KINDS.get(get_origin(kind) or kind)
@@ -104,18 +104,18 @@ def _core_schema(kind: object) -> Row:
 _KINDS: dict[object, Callable[..., Row]] = {
     str: lambda: {"type": "str"},
     bool: lambda: {"type": "bool"},
-    Annotated: lambda _, of: of.schema,
+    Annotated: lambda _, annotation: annotation.schema,
     Literal: lambda *values: {"type": "literal", "expected": list(values)},
     **dict.fromkeys((Union, UnionType), lambda kind, _: {"type": "nullable", "schema": _core_schema(kind)}),
     list: lambda kind: {"type": "list", "items_schema": _core_schema(kind)},
     dict: lambda key, kind: {"type": "dict", "keys_schema": _core_schema(key), "values_schema": _core_schema(kind)},
 }
 _TIME = {"pydantic_js_updates": {"type": "string", "format": "date-time"}}
-Time = Annotated[datetime, _Of(**_after(moment, {"type": "any"}), metadata=_TIME)]
-Count = Annotated[int, _Of(type="int", ge=0, le=MAX_COUNT)]
-Integer = Annotated[int, _Of(type="int", ge=-(2**63), lt=2**63)]
-Number = Annotated[float, _Of(type="float", ge=-MAX_NUMBER, le=MAX_NUMBER, allow_inf_nan=False)]
-Offsets = dict[Annotated[str, _Of(**_after(_partition, {"type": "str"}))], Annotated[int, _Of(type="int", ge=0, lt=2**63)]]
+Time = Annotated[datetime, _Schema(**_after(moment, {"type": "any"}), metadata=_TIME)]
+Count = Annotated[int, _Schema(type="int", ge=0, le=MAX_COUNT)]
+Integer = Annotated[int, _Schema(type="int", ge=-(2**63), lt=2**63)]
+Number = Annotated[float, _Schema(type="float", ge=-MAX_NUMBER, le=MAX_NUMBER, allow_inf_nan=False)]
+Offsets = dict[Annotated[str, _Schema(**_after(_partition, {"type": "str"}))], Annotated[int, _Schema(type="int", ge=0, lt=2**63)]]
 """Offsets or numbers of records by partition ("topic-0")."""
 
 
@@ -143,12 +143,12 @@ def decode_json(value: bytes) -> Row:
 
 
 def decoder(fields: type[Fields], of: Decode = decode_json) -> Decode:
-    """Decodes a value to its `fields`, times as datetime in UTC. of: decodes it as JSON has it. The decoder raises ValueError for others."""
+    """A decoder of values to rows with these fields, times as datetime in UTC. It raises ValueError for other values. of: decodes to JSON's types."""
     return lambda value: checked(fields, of(value))
 
 
 def json_decoder(fields: type[Fields], of: Decode = decode_json) -> Decode:
-    """As `decoder`, but the values stay as JSON has them: times are text."""
+    """As `decoder`, but the fields keep JSON's types: times are text."""
     names = fields.names()
 
     def decode(value: bytes) -> Row:
@@ -160,17 +160,17 @@ def json_decoder(fields: type[Fields], of: Decode = decode_json) -> Decode:
 
 
 def checked(fields: type[Fields], row: Row) -> Row:
-    """The `fields` of a row as JSON has it, times as datetime in UTC. Raises ValueError, which names the field, if it is no such row."""
+    """The `fields` of a row in JSON's types, with times as datetime in UTC. Raises ValueError with the name of a field that is wrong."""
     from pydantic_core import ValidationError
 
     try:
-        found: Row = _validator(fields).validate_python(row, strict=True)  # type: ignore[arg-type] # a class can be hashed
+        checked_row: Row = _validator(fields).validate_python(row, strict=True)  # type: ignore[arg-type] # a class can be hashed
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False)[0]
         field, wrong = ".".join(map(str, first["loc"])), "" if first["type"] == "missing" else f", found {first['input']!r:.40}"
         msg = f"{field or 'row'}: {first['msg'].removeprefix('Value error, ')}{wrong}"
         raise ValueError(msg) from None
-    return found
+    return checked_row
 
 
 def check_key(key: bytes, row: Row) -> None:
@@ -187,12 +187,12 @@ def check_key(key: bytes, row: Row) -> None:
 
 
 def _check_equal(fields_of_key: Row, row: Row) -> None:
-    for name, value in fields_of_key.items():
-        found = row.get(name, row if isinstance(value, dict) else value)
-        if isinstance(value, dict) and isinstance(found, dict):
-            _check_equal(value, found)
-        elif value != found and (_moment_or_none(value) or value) != (_moment_or_none(found) or found):
-            msg = f"{name}: expected {value!r:.40} as in the key, found {found!r:.40}"
+    for name, expected in fields_of_key.items():
+        actual = row.get(name, row if isinstance(expected, dict) else expected)
+        if isinstance(expected, dict) and isinstance(actual, dict):
+            _check_equal(expected, actual)
+        elif expected != actual and (_moment_or_none(expected) or expected) != (_moment_or_none(actual) or actual):
+            msg = f"{name}: expected {expected!r:.40} as in the key, found {actual!r:.40}"
             raise ValueError(msg)
 
 

@@ -32,14 +32,14 @@ def endpoints(master: str) -> list[tuple[str, int]]:
 
     Raises StreamgaugeError when it names none.
     """
-    found = []
+    addresses = []
     for text in master.removeprefix(SCHEME).split(","):
         host, _, port = text.rpartition(":")
         if not master.startswith(SCHEME) or not host or not port.isdecimal():
             msg = f"SPARK_MASTER={master} is not a master; expected local[*], local[4], spark://host:7077, k8s://https://host or yarn"
             raise StreamgaugeError(msg)
-        found.append((host.strip("[]"), int(port)))
-    return found
+        addresses.append((host.strip("[]"), int(port)))
+    return addresses
 
 
 def address_towards(master: str) -> str:

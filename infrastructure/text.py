@@ -25,11 +25,11 @@ def printable(text: str) -> str:
 
 
 def escaped(text: str) -> str:
-    """The text on one line, with JSON's escapes for unprintable characters. Of JSON text without line breaks, the same JSON.
+    """The text on one line, with JSON's escapes for unprintable characters. JSON without line breaks keeps its meaning.
 
-    Nothing is lost, other than by `printable`.
+    Unlike `printable`, it loses nothing.
     """
-    return text if text.isprintable() else "".join(one if one.isprintable() else _escape(one) for one in text)
+    return text if text.isprintable() else "".join(character if character.isprintable() else _escape(character) for character in text)
 
 
 def _escape(character: str) -> str:

@@ -12,7 +12,7 @@ from infrastructure.errors import StreamgaugeError
 from infrastructure.java import jars
 from infrastructure.storage.downloads import draft_of
 
-KEPT = 9
+MAX_ARCHIVES = 9
 """Installations share the cache. Each has an archive of Spark's classes (220 MB), of the broker's (65 MB) and of the registry's (75 MB)."""
 
 
@@ -46,11 +46,11 @@ def create(archive: Path, java: Path, class_path: Sequence[Path], loaded: Path) 
         if done.returncode or not draft.exists():
             msg = f"Java could not save its classes to {archive}: {done.stderr.strip() or done.stdout.strip()}"
             raise StreamgaugeError(msg)
-    for older in archives(archive.parents[1])[KEPT:]:
+    for older in archives(archive.parents[1])[MAX_ARCHIVES:]:
         older.unlink(missing_ok=True)
 
 
 def _identity(path: Path) -> str:
-    """A file as Java knows it again: by path, size and time."""
+    """What identifies a file to Java: path, size and time of change."""
     status = path.stat() if path.exists() else None
     return f"{path}:{status.st_size}:{status.st_mtime_ns}" if status else str(path)

@@ -39,8 +39,8 @@ def java_version(java: Path) -> str:
     except (OSError, subprocess.SubprocessError) as error:
         msg = f"no working Java at {java} ({error}); set STREAMGAUGE_JAVA_HOME to the home of a Java 17 or 21, or unset it"
         raise StreamgaugeError(msg) from error
-    found = re.search(r'version "([^"]+)"', printed)
-    return found.group(1) if found else printed.strip()
+    match = re.search(r'version "([^"]+)"', printed)
+    return match.group(1) if match else printed.strip()
 
 
 def java_home(settings: Settings) -> Path:

@@ -22,11 +22,11 @@ def client_options(text: str) -> dict[str, str]:
     Raises StreamgaugeError for an option that would break a promise, and ValueError for text in another form.
     """
     options: dict[str, str] = {}
-    for one in text.split():
-        name, equals, value = one.partition("=")
+    for option in text.split():
+        name, equals, value = option.partition("=")
         name = name.removeprefix("kafka.")
         if not (name and equals and value) or name in options:
-            raise ValueError(one)
+            raise ValueError(option)
         if name in _REFUSED or name.startswith(_REFUSED_PREFIXES):
             msg = f"{VARIABLE} holds {name}, which Spark or another setting sets, or which would break a guarantee (docs/inside.md says why); leave it out"
             raise StreamgaugeError(msg)

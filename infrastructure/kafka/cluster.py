@@ -62,12 +62,12 @@ class KafkaCluster:
         """Creates a consumer in a unique group. It commits nothing; the caller assigns its partitions."""
         from infrastructure.kafka.consumer import GrouplessConsumer
 
-        own = {
+        defaults = {
             "group.id": f"{GROUP_PREFIX}{uuid.uuid4()}",
             "enable.auto.commit": False,
             "fetch.queue.backoff.ms": 10,  # by default, a client whose queue was full waits for a second before it fetches more
         }
-        return self._made(GrouplessConsumer, {**own, **config})
+        return self._made(GrouplessConsumer, {**defaults, **config})
 
     def admin(self, config: Mapping[str, Any] = {}) -> "AdminClient":
         from confluent_kafka.admin import AdminClient
@@ -95,7 +95,7 @@ class KafkaCluster:
 @lru_cache(maxsize=1)
 def shared_admin(kafka: KafkaCluster) -> "AdminClient":
     """The admin client that all of a process share: to connect takes longer than most answers. For questions whose answers are waited for."""
-    return kafka.admin({"reconnect.backoff.max.ms": 500})  # as fast as a new one, once Kafka answers again
+    return kafka.admin({"reconnect.backoff.max.ms": 500})  # reconnects as fast as a new client would
 
 
 atexit.register(shared_admin.cache_clear)  # see close_producer

@@ -25,6 +25,6 @@ class GrouplessConsumer(Consumer):
 
 
 def is_about_group(message: Message) -> bool:
-    """Whether it is no record, but the report that Kafka denies a group."""
+    """Whether the message is not a record, but the report that Kafka denies a group."""
     error = message.error()
     return error is not None and error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED

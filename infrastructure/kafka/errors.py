@@ -88,22 +88,22 @@ def refusal(kafka: KafkaCluster) -> str | None:
 
 
 def _refusal(kafka: KafkaCluster) -> str | None:
-    heard: list[KafkaError] = []
-    asking, deadline = kafka.admin({"error_cb": heard.append, "reconnect.backoff.max.ms": 500}), time.monotonic() + ANSWER_SECONDS
+    reported: list[KafkaError] = []
+    admin, deadline = kafka.admin({"error_cb": reported.append, "reconnect.backoff.max.ms": 500}), time.monotonic() + ANSWER_SECONDS
     while time.monotonic() < deadline:
         try:
-            asking.list_topics(timeout=0.5)
+            admin.list_topics(timeout=0.5)
         except KafkaException:
-            asking.poll(0)
+            admin.poll(0)
         else:
             return None
-        if why := next((error for error in heard if _tells_why(error)), None):
+        if why := next((error for error in reported if _tells_why(error)), None):
             return _CONNECTION.sub("", why.str()).rstrip(".")
-        absent = {error.str().partition(": ")[0] for error in heard if _is_absent(error)}
+        absent = {error.str().partition(": ")[0] for error in reported if _is_absent(error)}
         if len(absent) >= len(kafka.addresses):
             return None
     # A broker that is starting or stopping also refuses connections at times.
-    is_ended = any(error.code() == KafkaError._ALL_BROKERS_DOWN for error in heard) and not any(map(_is_absent, heard))
+    is_ended = any(error.code() == KafkaError._ALL_BROKERS_DOWN for error in reported) and not any(map(_is_absent, reported))
     return (
         f"it closes every connection, as a listener for another security.protocol than {kafka.security.protocol} does" if is_ended else None
     )
@@ -126,22 +126,22 @@ def is_forbidden(error: KafkaError | None) -> bool:
     return error is not None and error.code() in _FORBIDDEN
 
 
-def forbidden(kafka: KafkaCluster, what: str) -> KafkaRefuses:
-    """The error for a missing permission. what: the action, such as "read topic nest-logs"."""
+def forbidden(kafka: KafkaCluster, action: str) -> KafkaRefuses:
+    """The error for a missing permission. action: such as "read topic nest-logs"."""
     who = kafka.security.user or "this client"
-    return KafkaRefuses(f"Kafka at {kafka} does not allow {who} to {what}; grant the rights that docs/security.md lists")
+    return KafkaRefuses(f"Kafka at {kafka} does not allow {who} to {action}; grant the rights that docs/security.md lists")
 
 
 def java_forbidden(kafka: KafkaCluster, text: str) -> str | None:
     """The error for a missing permission, if `text` of a Java client's exception says so. None otherwise."""
-    found = _JAVA_FORBIDDEN.search(text)
-    return str(forbidden(kafka, f"use {found[1].lower()} {found[2]}")) if found else None
+    match = _JAVA_FORBIDDEN.search(text)
+    return str(forbidden(kafka, f"use {match[1].lower()} {match[2]}")) if match else None
 
 
 def java_refused(kafka: KafkaCluster, text: str) -> str | None:
     """The error for failed authentication, if `text` of a Java client's exception says so. None otherwise."""
-    found = _JAVA_REFUSED.search(text)
-    return _refused(kafka, found[1].strip()) if found else None
+    match = _JAVA_REFUSED.search(text)
+    return _refused(kafka, match[1].strip()) if match else None
 
 
 def no_topic(kafka: KafkaCluster, topic: str, seconds: float) -> StreamgaugeError:
@@ -153,10 +153,10 @@ def no_topic(kafka: KafkaCluster, topic: str, seconds: float) -> StreamgaugeErro
 
 def is_hidden(kafka: KafkaCluster, topic: str, seconds: float) -> bool:
     """Whether this client lacks permission to see the topic. Uses a consumer, because only a consumer's request never creates the topic."""
-    asking = kafka.consumer()
+    consumer = kafka.consumer()
     try:
-        return is_forbidden(asking.list_topics(topic, seconds).topics[topic].error)
+        return is_forbidden(consumer.list_topics(topic, seconds).topics[topic].error)
     except KafkaException:
         return False
     finally:
-        asking.close()
+        consumer.close()

@@ -19,16 +19,16 @@ Look = Callable[[Sequence[TableReader]], None]
 def follow(
     readers: Sequence[OpenReader], look: Look, stop: Event, fail: Callable[[str], None], wait: Callable[[float], object] | None = None
 ) -> None:
-    """Reads topics until the stop is requested, and gives their readers to `look` when all have reached the end, and again and again.
+    """Reads topics until the stop is requested, and calls `look` with their readers each time that all have reached the end.
 
-    Of one reader, `look` is called as soon as records have come; of several, every LOOK_SECONDS. When Kafka does not answer, or a topic was created
-    again, `fail` gets the error, and all are opened again. wait: waits so many seconds, or until the stop is requested.
+    A single reader is looked at as soon as records have arrived, several are every LOOK_SECONDS. When Kafka does not answer, or a topic was
+    recreated, `fail` gets the error, and all readers are opened again. wait: waits for a number of seconds, or until the stop is requested.
     """
     wait = wait or stop.wait
     while not stop.is_set():
         try:
             with ExitStack() as opened:
-                # One after the other: what is made and not opened, because Kafka is away, would keep its threads.
+                # One after the other: a reader that is created and not opened, because Kafka is away, would keep its threads.
                 _follow([opened.enter_context(open_reader()) for open_reader in readers], look, stop, wait)
         except StreamgaugeError as error:
             fail(str(error))
@@ -51,7 +51,7 @@ def _follow(readers: Sequence[TableReader], look: Look, stop: Event, wait: Calla
 
 
 def _poll(reader: TableReader, seconds: float) -> bool:
-    """Applies what has come. Of a flood, the rest is read after the next look. Returns whether anything has."""
+    """Applies the records that have arrived, for at most about LOOK_SECONDS, so that `look` is called. Returns whether there were any."""
     until = time.monotonic() + LOOK_SECONDS
     is_new = has_more = reader.poll(seconds)
     while has_more and time.monotonic() < until:
@@ -63,18 +63,18 @@ class Warnings:
     """Gives `warn` each line once, for as long as its cause lasts."""
 
     def __init__(self, warn: Callable[[str], None]) -> None:
-        self._warn, self._lasting = warn, set[str]()
+        self._warn, self._current = warn, set[str]()
 
     def add(self, line: str) -> None:
-        """A cause that has come; the others may last."""
-        self.tell({*self._lasting, line})
+        """Adds a warning. The current ones still apply."""
+        self.tell({*self._current, line})
 
     def tell(self, lines: Iterable[str]) -> None:
-        """All that last. The others are over."""
-        found = set(lines)
-        for line in found - self._lasting:
+        """Replaces the current warnings."""
+        current = set(lines)
+        for line in current - self._current:
             self._warn(line)
-        self._lasting = found
+        self._current = current
 
 
 def rows_left_out(readers: Iterable[TableReader]) -> set[str]:

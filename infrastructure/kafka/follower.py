@@ -37,25 +37,25 @@ class Snapshot:
     """Why the topic cannot be read at present. The rows are then those of the last read."""
     failing_since: datetime | None = None
     """When `error` first occurred, UTC."""
-    made: dict[Any, Any] = field(default_factory=dict, repr=False)
-    """What functions with `per_snapshot` have made from it."""
+    derived: dict[Any, Any] = field(default_factory=dict, repr=False)
+    """The results of functions decorated with `per_snapshot`."""
 
 
 def per_snapshot(make: Callable[Concatenate[Snapshot, P], T]) -> Callable[Concatenate[Snapshot, P], T]:
     """Calls `make(snapshot, *filters)` once for a snapshot and filters, and gives the result to every browser: do not modify it."""
 
     @wraps(make)
-    def made(snapshot: Snapshot, /, *filters: P.args, **named: P.kwargs) -> T:
+    def cached(snapshot: Snapshot, /, *filters: P.args, **named: P.kwargs) -> T:
         key = (make, filters, *named.items())
         try:
-            result: T = snapshot.made[key]
+            result: T = snapshot.derived[key]
         except KeyError:
-            if len(snapshot.made) >= MAX_CACHED:
-                snapshot.made.clear()
-            result = snapshot.made[key] = make(snapshot, *filters, **named)
+            if len(snapshot.derived) >= MAX_CACHED:
+                snapshot.derived.clear()
+            result = snapshot.derived[key] = make(snapshot, *filters, **named)
         return result
 
-    return made
+    return cached
 
 
 class Follower:

@@ -98,7 +98,7 @@ class TableReader:
     def __init__(self, kafka: KafkaCluster, topic: str, decode: Decode = decode_json) -> None:
         self.table = ResultTable(decode)
         self.topic, self._kafka = topic, kafka
-        self._ends_ahead: dict[int, int] = {}
+        self._pending_ends: dict[int, int] = {}
         self._next_offsets: dict[int, int] = {}
         self._assigned: set[int] = set()
         self._topic_id: str | None = None
@@ -133,7 +133,7 @@ class TableReader:
     @property
     def is_caught_up(self) -> bool:
         """Whether the reader has reached the end offsets from when it was opened."""
-        return not self._ends_ahead
+        return not self._pending_ends
 
     def poll(self, timeout_seconds: float) -> bool:
         """Applies the records that have arrived, waiting at most `timeout_seconds`. Returns whether any record was applied.
@@ -181,24 +181,26 @@ class TableReader:
         if any(offsets.get(partition, (0, 0))[1] < offset for partition, offset in self._next_offsets.items()) or not self._is_same_topic():
             msg = f"topic {self.topic} at {self._kafka} was recreated; read it again from the start"
             raise StreamgaugeError(msg)
-        if added := {partition: of for partition, of in offsets.items() if partition not in self._assigned}:
+        if added := {partition: ends for partition, ends in offsets.items() if partition not in self._assigned}:
             self._assign(added)
 
     def _is_same_topic(self) -> bool:
         """Whether the topic has the id that it had at the first call."""
         try:
-            admin = shared_admin(self._kafka)  # a client that nobody holds ends, and its answers with it
-            asked = admin.describe_topics(TopicCollection([self.topic]), request_timeout=ANSWER_SECONDS)
-            found = str(asked[self.topic].result().topic_id)
+            admin = shared_admin(self._kafka)  # keeps the client: one without a reference is closed, and loses its answers
+            described = admin.describe_topics(TopicCollection([self.topic]), request_timeout=ANSWER_SECONDS)
+            topic_id = str(described[self.topic].result().topic_id)
         except KafkaException as error:
             raise self._unreachable(error.args[0]) from error
-        self._topic_id = self._topic_id or found
-        return found == self._topic_id
+        self._topic_id = self._topic_id or topic_id
+        return topic_id == self._topic_id
 
     def _assign(self, offsets: Mapping[int, tuple[int, int]]) -> None:
         """Begins to read partitions. offsets: the first and end offset by partition."""
         starts = self._starts(offsets)
-        self._ends_ahead |= {of.partition: end for of in starts for first, end in [offsets[of.partition]] if max(first, of.offset) < end}
+        self._pending_ends |= {
+            start.partition: end for start in starts for first, end in [offsets[start.partition]] if max(first, start.offset) < end
+        }
         self._assigned |= offsets.keys()
         self._consumer.incremental_assign(starts)
 
@@ -216,24 +218,24 @@ class TableReader:
                 msg = f"topic {self.topic} at {self._kafka} cannot be read at present: {reason}; try again, and see the broker's log"
                 raise StreamgaugeError(msg)
             partitions = [TopicPartition(self.topic, partition) for partition in metadata.partitions]
-            return {of.partition: self._consumer.get_watermark_offsets(of, ANSWER_SECONDS) for of in partitions}
+            return {partition.partition: self._consumer.get_watermark_offsets(partition, ANSWER_SECONDS) for partition in partitions}
         except KafkaException as error:
             raise self._unreachable(error.args[0]) from error
 
     def _offsets_at(self, time_ms: int, offsets: Mapping[int, tuple[int, int]]) -> dict[int, int]:
         """By partition, the offset of the first record with a timestamp of `time_ms` or later, since 1970. The partition's end if there is none."""
         try:
-            found = self._consumer.offsets_for_times([TopicPartition(self.topic, number, time_ms) for number in offsets], ANSWER_SECONDS)
+            answers = self._consumer.offsets_for_times([TopicPartition(self.topic, number, time_ms) for number in offsets], ANSWER_SECONDS)
         except KafkaException as error:
             raise self._unreachable(error.args[0]) from error
-        return {of.partition: of.offset if of.offset >= 0 else offsets[of.partition][1] for of in found}
+        return {answer.partition: answer.offset if answer.offset >= 0 else offsets[answer.partition][1] for answer in answers}
 
     def _take(self, message: Message) -> bool:
         error, partition, offset = message.error(), message.partition() or 0, message.offset() or 0
         if error is None:
             self._apply(message)
             self._next_offsets[partition] = offset + 1
-            is_at_end = offset + 1 >= self._ends_ahead.get(partition, 0)
+            is_at_end = offset + 1 >= self._pending_ends.get(partition, 0)
         elif error.code() == KafkaError._PARTITION_EOF:
             # The last offsets may hold no record: transaction markers, or records removed by compaction.
             is_at_end = True
@@ -243,7 +245,7 @@ class TableReader:
             msg = f"topic {self.topic} at {self._kafka} can no longer be read: {error.str()}; read it again from the start"
             raise StreamgaugeError(msg)
         if is_at_end:
-            self._ends_ahead.pop(partition, None)
+            self._pending_ends.pop(partition, None)
         return error is None
 
     def _apply(self, message: Message) -> None:

@@ -52,11 +52,11 @@ def offsets_at(kafka: KafkaCluster, partitions: Iterable[tuple[str, int]], time_
     """
     at = OffsetSpec.for_timestamp(time_ms)
     try:
-        found = list_offsets(shared_admin(kafka), partitions, at, METADATA_SECONDS)
+        answers = list_offsets(shared_admin(kafka), partitions, at, METADATA_SECONDS)
     except (KafkaException, TimeoutError) as error:
         msg = f"Kafka at {kafka} did not return the offsets of a time: {reason(error, METADATA_SECONDS)}"
         raise KafkaUnavailable(msg) from error
-    return {partition: answer.offset if answer.offset >= 0 else None for partition, answer in found.items()}
+    return {partition: answer.offset if answer.offset >= 0 else None for partition, answer in answers.items()}
 
 
 def list_offsets(
@@ -72,7 +72,7 @@ def _ask_for_offsets(
     wanted = {TopicPartition(topic, number): spec for topic, number in partitions}
     committed = IsolationLevel.READ_COMMITTED  # as Spark's sources read
     answers = admin.list_offsets(wanted, isolation_level=committed, request_timeout=seconds) if wanted else {}
-    return {(of.topic, of.partition): answer for of, answer in answers.items()}
+    return {(partition.topic, partition.partition): answer for partition, answer in answers.items()}
 
 
 class TopicEnds:
@@ -91,12 +91,12 @@ class TopicEnds:
     def ask(self, partitions: Iterable[str]) -> bool:
         """Requests the end offsets of `partitions` ("topic-0"). Waits at most ANSWER_SECONDS. Returns whether Kafka gave any.
 
-        It gives none of a topic that was deleted, or that this client may not read.
+        It gives none for a topic that was deleted, or that this client may not read.
         """
         wanted = [(topic, int(number)) for topic, _, number in (name.rpartition("-") for name in partitions)]
-        found: dict[str, int] = {}
+        ends: dict[str, int] = {}
         for (topic, number), answer in _ask_for_offsets(self._admin, wanted, LATEST, ANSWER_SECONDS).items():
             with contextlib.suppress(KafkaException, TimeoutError):
-                found[f"{topic}-{number}"] = answer.result(ANSWER_SECONDS).offset
-        self.ends = self.ends | found
-        return bool(found)
+                ends[f"{topic}-{number}"] = answer.result(ANSWER_SECONDS).offset
+        self.ends = self.ends | ends
+        return bool(ends)

@@ -29,13 +29,13 @@ class Rows:
     is_cut: bool = False
 
 
-def show(found: Rows, output_format: str, limit: int = 0) -> None:
+def show(table: Rows, output_format: str, limit: int = 0) -> None:
     """Prints rows as a table, CSV or JSON. limit: the number of rows to which they may have been cut."""
     if output_format == "table":
-        out.print(as_table(found.columns or ["no rows"], found.rows))
+        out.print(as_table(table.columns or ["no rows"], table.rows))
     else:
-        sys.stdout.write((as_json if output_format == "json" else as_csv)(found.columns, found.rows) + "\n")
-    if found.is_cut:
+        sys.stdout.write((as_json if output_format == "json" else as_csv)(table.columns, table.rows) + "\n")
+    if table.is_cut:
         err.print(f"only the first {limit} rows; --limit sets another number")
 
 
@@ -101,7 +101,7 @@ def _plain(value: Any) -> Any:  # noqa: ANN401, PLR0911 - whatever a column hold
         case date() | timedelta():
             return str(value)
         case dict():
-            return {str(name): _plain(one) for name, one in value.items()}
+            return {str(name): _plain(item) for name, item in value.items()}
         case list() | tuple():
-            return [_plain(one) for one in value]
+            return [_plain(item) for item in value]
     return value

@@ -7,7 +7,7 @@ err = Console(stderr=True, soft_wrap=True, highlight=False, markup=False, emoji=
 
 
 def warn(text: str) -> None:
-    """Prints a line to standard error that says so."""
+    """Prints a warning to standard error."""
     err.print(f"warning: {text}")
 
 

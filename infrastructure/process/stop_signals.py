@@ -68,12 +68,12 @@ def postponed_signals() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():  # which no signal interrupts
         yield
         return
-    came: list[int] = []
-    before = {number: signal.signal(number, lambda number, _: came.append(number)) for number in SIGNALS}
+    received: list[int] = []
+    before = {number: signal.signal(number, lambda number, _: received.append(number)) for number in SIGNALS}
     try:
         yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-        if came:
-            signal.raise_signal(came[0])
+        if received:
+            signal.raise_signal(received[0])

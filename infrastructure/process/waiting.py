@@ -31,24 +31,24 @@ class Reminder:
 
     @property
     def seconds(self) -> float:
-        """Since it was made."""
+        """Seconds since it was created."""
         return time.monotonic() - self._started
 
     def is_due(self) -> bool:
-        """Whether REMIND_SECONDS have passed since it was made, or was due."""
+        """Whether REMIND_SECONDS have passed since it was created, or was last due."""
         if time.monotonic() - self._last < REMIND_SECONDS:
             return False
         self._last = time.monotonic()
         return True
 
 
-def waiting(what: Callable[[], str], say: Say) -> Iterator[float]:
-    """Yields the seconds waited so far, every RETRY_SECONDS, until the caller breaks. Calls `say` with what it waits for when a reminder is due."""
+def waiting(description: Callable[[], str], say: Say) -> Iterator[float]:
+    """Yields the seconds waited so far, every RETRY_SECONDS, until the caller breaks. When a reminder is due, `say` gets the description."""
     reminder = Reminder()
     while True:
         yield reminder.seconds
         if reminder.is_due():
-            say(f"waiting for {what()} ({reminder.seconds:.0f} s so far)")
+            say(f"waiting for {description()} ({reminder.seconds:.0f} s so far)")
         time.sleep(RETRY_SECONDS)
 
 

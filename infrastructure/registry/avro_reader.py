@@ -29,14 +29,14 @@ AGAIN_SECONDS = 10
 
 
 class Read(NamedTuple):
-    """What a value says, with fastavro's types, and how many bytes follow it."""
+    """A decoded value, in fastavro's types, and the number of bytes after it."""
 
     data: Any
-    left: int
+    bytes_left: int
 
 
 class _Schema(NamedTuple):
-    """parsed: as fastavro has it, with its types by their names. most_bytes: how long a value may be; None without a limit."""
+    """parsed, named: the schema and its named types, as fastavro parses them. most_bytes: the longest value that is read; None: no limit."""
 
     parsed: Any
     named: dict[str, Any]
@@ -53,20 +53,20 @@ def payload_of(value: bytes) -> bytes:
     return value[_PREFIX.size :]
 
 
-def _as_it_is(schema: Any) -> Any:  # noqa: ANN401 - a schema in JSON
+def _unchanged(schema: Any) -> Any:  # noqa: ANN401 - a schema in JSON
     return schema
 
 
 class AvroReader:
-    """Reads values. Asks the registry once for each schema that it has; its methods raise RegistryUnavailable when it does not answer.
+    """Reads values. Fetches each schema from the registry once. Its methods raise RegistryUnavailable when the registry does not answer.
 
-    read_by: the schema by which values are read that were written by a valid one. Raises ValueError with the reason why one cannot be used.
+    read_by: returns the schema with which to read the values of a writer's schema, or raises ValueError if it cannot be used.
     """
 
-    def __init__(self, registry: "SchemaRegistry", read_by: Callable[[Any], Any] = _as_it_is) -> None:
+    def __init__(self, registry: "SchemaRegistry", read_by: Callable[[Any], Any] = _unchanged) -> None:
         self._registry, self._read_by = registry, read_by
         self._texts: dict[int, tuple[str | None, float]] = {}
-        """What the registry has said, and when."""
+        """The answers of the registry, and their times, by schema id."""
         self._schemas: dict[int, _Schema] = {}
 
     def schema(self, schema_id: int) -> str:
@@ -81,7 +81,7 @@ class AvroReader:
         return text
 
     def read(self, value: bytes) -> Read:
-        """What the value says. Raises ValueError with the reason if it cannot be read."""
+        """Decodes the value. Raises ValueError with the reason if it cannot be read."""
         if not value:
             msg = "empty"
             raise ValueError(msg)
@@ -94,8 +94,8 @@ class AvroReader:
                 f"longer than {schema.most_bytes:,} bytes, so that it may nest too deep: the schema of id {schema_id} contains its own type"
             )
             raise ValueError(msg)
-        if (found := _read(value, schema)) is not None:
-            return found
+        if (result := _read(value, schema)) is not None:
+            return result
         is_text_broken = _read(value, schema, handle_unicode_errors="replace") is not None
         msg = f"{'a text in it is not UTF-8' if is_text_broken else BROKEN}, id {schema_id}"
         raise ValueError(msg)
@@ -121,16 +121,16 @@ class AvroReader:
 
 
 class _Decoder(BinaryDecoder):
-    """fastavro's, except for what Java refuses or reads in another way."""
+    """fastavro's decoder, except that it refuses what Java refuses, and reads the rest as Java does."""
 
     def read_boolean(self) -> bool:
         return bool(self.fo.read(1)[0] == 1)
 
     def read_int(self) -> int:
-        return self._whole(bits=32)
+        return self._zigzag_number(bits=32)
 
     def read_long(self) -> int:
-        return self._whole(bits=64)
+        return self._zigzag_number(bits=64)
 
     def read_index(self) -> int:
         if (index := self.read_int()) < 0:
@@ -140,8 +140,8 @@ class _Decoder(BinaryDecoder):
 
     read_enum = read_index
 
-    def _whole(self, bits: int) -> int:
-        """A number in zigzag form, seven of its bits in a byte. Bits beyond those of its type are lost."""
+    def _zigzag_number(self, bits: int) -> int:
+        """Decodes a number in zigzag form, with seven bits in each byte. Ignores bits beyond those of its type."""
         number = 0
         for shift in range(0, bits, 7):
             byte = ord(self.fo.read(1))

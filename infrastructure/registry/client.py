@@ -53,7 +53,7 @@ class SchemaRegistry:
         """The Avro schemas of `subject` in JSON, by id, oldest first. Empty if the registry does not have the subject."""
         numbers = self._ask(partial(self.client.get_versions, subject)) or []
         registered = [self._ask(partial(self.client.get_version, subject, number)) for number in numbers]
-        return {one.schema_id: text for one in registered if one and one.schema_id and (text := _avro(one.schema))}
+        return {version.schema_id: text for version in registered if version and version.schema_id and (text := _avro(version.schema))}
 
     def schema(self, schema_id: int) -> str | None:
         """The Avro schema with that id, of any subject, in JSON. None if the registry does not have it."""

@@ -34,8 +34,10 @@ def _records(schema: Schema) -> Iterator[Schema]:
 
 def _references(schema: Schema) -> set[str]:
     """The names in an expanded schema by which types contain themselves."""
-    found = {branch for branch in branches_of(schema) if isinstance(branch, str)} - PRIMITIVE
-    return found.union(*(_references(inner) for branch in branches_of(schema) if isinstance(branch, dict) for inner in parts_of(branch)))
+    own_references = {branch for branch in branches_of(schema) if isinstance(branch, str)} - PRIMITIVE
+    return own_references.union(
+        *(_references(inner) for branch in branches_of(schema) if isinstance(branch, dict) for inner in parts_of(branch))
+    )
 
 
 def _least_bytes(schema: Schema) -> int:

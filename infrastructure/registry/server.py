@@ -41,8 +41,8 @@ class RegistryServer:
             msg = f"{_USER_INFO} has no colon; expected name:password"
             raise properties.error(msg)
         for store in ("truststore", "keystore"):
-            if f"ssl.{store}.location" in properties.texts and (found := properties.value(f"ssl.{store}.type")) != PEM:
-                msg = f"ssl.{store}.type is {found or 'JKS, by default'}; expected PEM, which the registry's client can read"
+            if f"ssl.{store}.location" in properties.texts and (store_type := properties.value(f"ssl.{store}.type")) != PEM:
+                msg = f"ssl.{store}.type is {store_type or 'JKS, by default'}; expected PEM, which the registry's client can read"
                 raise properties.error(msg)
         return cls(url, Tls.of(properties), user_info)
 

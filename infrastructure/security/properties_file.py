@@ -47,14 +47,14 @@ class PropertiesFile:
 
         Raises StreamgaugeError for a reference that cannot be resolved. The message contains no values.
         """
-        return REFERENCE.sub(lambda found: self._followed(name, found), self.texts[name]) if name in self.texts else None
+        return REFERENCE.sub(lambda reference: self._followed(name, reference), self.texts[name]) if name in self.texts else None
 
-    def check_names(self, known: Collection[str]) -> None:
-        """Raises StreamgaugeError if the file has a property that is not in `known`."""
-        check_names(f"supported property in {self.path}:", self.texts, sorted(known))
+    def check_names(self, supported: Collection[str]) -> None:
+        """Raises StreamgaugeError if the file has a property that is not in `supported`."""
+        check_names(f"supported property in {self.path}:", self.texts, sorted(supported))
 
-    def error(self, found: str) -> StreamgaugeError:
-        return StreamgaugeError(f"{self.path}: {found}")
+    def error(self, problem: str) -> StreamgaugeError:
+        return StreamgaugeError(f"{self.path}: {problem}")
 
     def _followed(self, name: str, reference: re.Match[str]) -> str:
         provider, path, key = reference.groups()

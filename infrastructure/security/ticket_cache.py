@@ -19,8 +19,8 @@ def check_ticket(environment: Mapping[str, str]) -> None:
         msg = f"there is no Kerberos ticket in {file}, and sasl.jaas.config names no keytab; run `kinit`{default}"
         raise StreamgaugeError(msg)
     if klist := shutil.which("klist", path=environment.get("PATH")):
-        found = subprocess.run([klist, "-s", "-c", f"FILE:{file}"], env=dict(environment), capture_output=True, check=False)
-        if found.returncode:
+        listing = subprocess.run([klist, "-s", "-c", f"FILE:{file}"], env=dict(environment), capture_output=True, check=False)
+        if listing.returncode:
             msg = f"the Kerberos ticket in {file} has expired, or cannot be read (`klist -c {file}`); run `kinit`"
             raise StreamgaugeError(msg)
 

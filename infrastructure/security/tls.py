@@ -45,15 +45,15 @@ class Tls:
 
     def librdkafka(self) -> dict[str, str]:
         """The settings as librdkafka properties."""
-        found = {"ssl.endpoint.identification.algorithm": "https" if self.checks_host_name else "none"}
+        properties = {"ssl.endpoint.identification.algorithm": "https" if self.checks_host_name else "none"}
         if self.trusted is not None:
-            found["ssl.ca.pem"] = self.trusted
+            properties["ssl.ca.pem"] = self.trusted
         if self.keystore and self.keystore_type == PEM:
-            found |= {"ssl.certificate.location": self.keystore, "ssl.key.location": self.keystore}
-            found |= {"ssl.key.password": self.password} if self.password else {}
+            properties |= {"ssl.certificate.location": self.keystore, "ssl.key.location": self.keystore}
+            properties |= {"ssl.key.password": self.password} if self.password else {}
         elif self.keystore:
-            found |= {"ssl.keystore.location": self.keystore, "ssl.keystore.password": self.password or ""}
-        return found
+            properties |= {"ssl.keystore.location": self.keystore, "ssl.keystore.password": self.password or ""}
+        return properties
 
     def context(self) -> ssl.SSLContext:
         """The settings for Python's own clients. These support only PEM keystores; any other keystore is left out.
@@ -93,14 +93,14 @@ class Tls:
 
 def _type(properties: PropertiesFile, store: str, location: str) -> str:
     name = f"ssl.{store}.type"
-    found = (properties.value(name) or "JKS").upper()
-    if found not in {PEM, PKCS12}:
+    store_type = (properties.value(name) or "JKS").upper()
+    if store_type not in {PEM, PKCS12}:
         msg = (
-            f"{name} is {found}{'' if properties.value(name) else ', by default'}; expected PEM or PKCS12, which all clients can read: "
+            f"{name} is {store_type}{'' if properties.value(name) else ', by default'}; expected PEM or PKCS12, which all clients can read: "
             f"keytool -importkeystore -srckeystore {location} -destkeystore {location}.p12 -deststoretype PKCS12"
         )
         raise properties.error(msg)
-    return found
+    return store_type
 
 
 def _trusted(properties: PropertiesFile, location: str) -> str:
@@ -108,15 +108,15 @@ def _trusted(properties: PropertiesFile, location: str) -> str:
     from cryptography.hazmat.primitives.serialization import Encoding, pkcs12
 
     store_type = _type(properties, "truststore", location)
-    found: list[x509.Certificate] = []
+    certificates: list[x509.Certificate] = []
     with suppress(ValueError, OSError):
         content = Path(location).read_bytes()
         if store_type == PEM:
-            found = x509.load_pem_x509_certificates(content)
+            certificates = x509.load_pem_x509_certificates(content)
         else:
             store = pkcs12.load_pkcs12(content, (properties.value("ssl.truststore.password") or "").encode())
-            found = [one.certificate for one in store.additional_certs]
-    if not found:
+            certificates = [extra.certificate for extra in store.additional_certs]
+    if not certificates:
         msg = f"ssl.truststore.location={location} cannot be opened; expected certificates in {store_type}, and ssl.truststore.password if they have one"
         raise properties.error(msg)
-    return "".join(certificate.public_bytes(Encoding.PEM).decode() for certificate in found)
+    return "".join(certificate.public_bytes(Encoding.PEM).decode() for certificate in certificates)

@@ -143,7 +143,7 @@ def _landing(text: str) -> str:
 
 
 def _static_tables(text: str) -> str:
-    names = [name for name, _, place in (one.partition("=") for one in text.split()) if name and place and _place(place)]
+    names = [name for name, _, place in (entry.partition("=") for entry in text.split()) if name and place and _place(place)]
     if len(set(names)) < len(text.split()):
         raise ValueError(text)
     return text

@@ -16,7 +16,7 @@ from infrastructure.registry.server import RegistryServer
 from infrastructure.security.client_security import ClientSecurity
 from infrastructure.settings import kinds, sources
 from infrastructure.settings.kinds import Kind
-from infrastructure.settings.sources import CONFIG, Given
+from infrastructure.settings.sources import CONFIG, ExplicitSetting
 from infrastructure.storage.paths import StoragePath, remote_folder
 
 _HOME = Path(".streamgauge")
@@ -179,15 +179,15 @@ class Settings:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> Self:
-        """Reads the settings, from the environment and below it the file of `given`, and the properties files that they name.
+        """Reads the settings from the environment, the settings file, and the properties files that they name. The environment takes precedence.
 
         Raises StreamgaugeError with the variable or key, its value and the expected values.
         """
-        given = cls.given(environment)
+        explicit = cls.explicit(environment)
         values = {
-            setting.name: given[variable].read(setting.metadata["kind"], is_secret=not setting.repr)
+            setting.name: explicit[variable].read(setting.metadata["kind"], is_secret=not setting.repr)
             for setting in fields(cls)
-            if (variable := setting.metadata["variable"]) in given
+            if (variable := setting.metadata["variable"]) in explicit
         }
         settings = cls(**values)
         settings._refuse_equal_ports()
@@ -195,9 +195,9 @@ class Settings:
         return settings
 
     @classmethod
-    def given(cls, environment: Mapping[str, str] | None = None) -> dict[str, Given]:
-        """What is set, by its variable, as `sources.given`."""
-        return sources.given({setting.metadata["variable"]: not setting.repr for setting in fields(cls)}, environment)
+    def explicit(cls, environment: Mapping[str, str] | None = None) -> dict[str, ExplicitSetting]:
+        """The settings that have an explicit value, by variable. See `sources.explicit_settings`."""
+        return sources.explicit_settings({setting.metadata["variable"]: not setting.repr for setting in fields(cls)}, environment)
 
     def _refuse_equal_ports(self) -> None:
         """Raises StreamgaugeError if two servers of this machine are to listen on one port."""

@@ -25,15 +25,15 @@ _SERVICE_LINK = re.compile(r"STREAMGAUGE_(.*_)?(SERVICE_HOST|SERVICE_PORT|PORT_\
 
 
 @dataclass(frozen=True)
-class Given:
-    """A value that somebody has set. value: text, or what TOML makes of it. name: for messages. origin: "environment", or the file."""
+class ExplicitSetting:
+    """An explicit value of a setting. value: text, or a value of TOML. name: for messages. origin: "environment", or the file."""
 
     value: Any
     name: str
     origin: str
 
     def read(self, kind: Kind, *, is_secret: bool) -> Any:  # noqa: ANN401 - as Kind.read
-        """The value as a kind has it; TOML's types must fit. Raises StreamgaugeError with what was found and expected."""
+        """Converts the value to the type of `kind`. A value of TOML must have that type already. Raises StreamgaugeError if it does not."""
         text = str(self.value).lower() if isinstance(self.value, bool) else str(self.value)
         is_text = isinstance(self.value, str)
         with suppress(ValueError, KeyError):
@@ -42,16 +42,16 @@ class Given:
             if is_text or is_number or type(self.value) is type(value):
                 return value
         # Text before an @ may be a password, even if it is not a valid URL.
-        shown = re.sub(r"(?s).*@", "***@", text)
-        found = "something else" if is_secret else repr(shown) if is_text else shown
-        msg = f"{self.name} is {found}; expected {kind.expected}"
+        masked = re.sub(r"(?s).*@", "***@", text)
+        shown = "something else" if is_secret else repr(masked) if is_text else masked
+        msg = f"{self.name} is {shown}; expected {kind.expected}"
         raise StreamgaugeError(msg)
 
 
-def given(is_secret: Mapping[str, bool], environment: Mapping[str, str] | None = None) -> dict[str, Given]:
-    """What is set, by its variable. An empty value sets nothing.
+def explicit_settings(is_secret: Mapping[str, bool], environment: Mapping[str, str] | None = None) -> dict[str, ExplicitSetting]:
+    """The settings that have an explicit value, by variable. An empty value counts as not set.
 
-    is_secret: of each setting, by its variable. environment: instead of this process's, and then with a file only if it names one.
+    is_secret: whether a setting is secret, by variable. environment: replaces this process's; the file is then read only if it names one.
     Raises StreamgaugeError for a name that is not a setting, and for a file that cannot be used.
     """
     source = os.environ if environment is None else environment
@@ -61,41 +61,44 @@ def given(is_secret: Mapping[str, bool], environment: Mapping[str, str] | None =
             raise _unknown(name, name, is_secret, "correct or unset it")
     named = variables.get(CONFIG, "")
     in_file = _in_file(is_secret, named) if named or environment is None else {}
-    return in_file | {name: Given(variables[name], name, "environment") for name in is_secret if name in variables}
+    return in_file | {name: ExplicitSetting(variables[name], name, "environment") for name in is_secret if name in variables}
 
 
-def _in_file(is_secret: Mapping[str, bool], named: str) -> dict[str, Given]:
+def _in_file(is_secret: Mapping[str, bool], named: str) -> dict[str, ExplicitSetting]:
     try:
         path = kinds.PATH.read(named or _FILE)
     except ValueError as error:
         msg = f"{CONFIG} is {named!r}; expected {kinds.PATH.expected}"
         raise StreamgaugeError(msg) from error
-    variables, found = {_key(variable): variable for variable in is_secret}, {}
+    variables, settings = {_key(variable): variable for variable in is_secret}, {}
     for key, value in _parsed(path, _content(path, named)).items():
         name = f"{path}: {printable(key)}"
         if key not in variables:
             raise _unknown(name, _key(key), variables, "correct or delete it")
         if value != "":
-            found[variables[key]] = Given(value, name, str(path))
-    for variable, one in found.items():
-        holds_secret = is_secret[variable] or without_credentials(str(one.value)) != str(one.value)
+            settings[variables[key]] = ExplicitSetting(value, name, str(path))
+    for variable, setting in settings.items():
+        holds_secret = is_secret[variable] or without_credentials(str(setting.value)) != str(setting.value)
         if holds_secret and _can_be_closed(path):
-            msg = f"{one.name} is a secret, and every user of this machine can read the file; run `chmod o-r {path}`, or set {variable} instead"
+            msg = f"{setting.name} is a secret, and every user of this machine can read the file; run `chmod o-r {path}`, or set {variable} instead"
             raise StreamgaugeError(msg)
-    return found
+    return settings
 
 
 def _can_be_closed(path: Path) -> bool:
-    """Whether every user can read the file, and this one could change that: unlike a secret that a container mounts."""
-    about, is_read_only = path.stat(), bool(os.statvfs(path).f_flag & os.ST_RDONLY)
-    return bool(about.st_mode & stat.S_IROTH) and about.st_uid == os.geteuid() and not is_read_only
+    """Whether every user can read the file, and its owner, who runs this, could change that. Not so for a secret that a container mounts."""
+    status, is_read_only = path.stat(), bool(os.statvfs(path).f_flag & os.ST_RDONLY)
+    return bool(status.st_mode & stat.S_IROTH) and status.st_uid == os.geteuid() and not is_read_only
 
 
 def _content(path: Path, named: str) -> bytes:
-    """Empty if the file does not exist and nobody has named it. One that nobody has named, such as in /tmp, may be a stranger's."""
+    """The content of the settings file. Empty if it does not exist and `named` is empty.
+
+    A file that STREAMGAUGE_CONFIG does not name may belong to another user, for example in /tmp.
+    """
     try:
-        about = path.stat()
-        if not named and (about.st_uid not in {0, os.geteuid()} or about.st_mode & stat.S_IWOTH):
+        status = path.stat()
+        if not named and (status.st_uid not in {0, os.geteuid()} or status.st_mode & stat.S_IWOTH):
             msg = f"{path.absolute()} can be written by another user; run `chown $USER` and `chmod o-w` on it, or set {CONFIG}"
             raise StreamgaugeError(msg)
         return path.read_bytes()
@@ -127,8 +130,8 @@ def _key(variable: str) -> str:
     return variable.lower().removeprefix(_PREFIX.lower())
 
 
-def _unknown(name: str, misspelt: str, known: Iterable[str], remedy: str) -> StreamgaugeError:
+def _unknown(name: str, misspelt: str, names: Iterable[str], remedy: str) -> StreamgaugeError:
     from difflib import get_close_matches  # only for an error
 
-    similar = get_close_matches(misspelt, known, n=1)
+    similar = get_close_matches(misspelt, names, n=1)
     return StreamgaugeError(f"{name} is not a setting; {f'did you mean {similar[0]}? ' if similar else ''}{remedy}")

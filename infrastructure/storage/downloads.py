@@ -13,15 +13,15 @@ ABANDONED_SECONDS = 3600
 
 @contextmanager
 def draft_of(path: Path) -> Iterator[Path]:
-    """The path of a draft. At the end of the block it becomes `path`; if the block raises an error, it is deleted. Raises OSError.
+    """The path of a draft, which replaces `path` at the end of the block. If the block raises an error, it is deleted. Raises OSError.
 
     Deletes the abandoned drafts of earlier programs in the same folder.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    for left in path.parent.glob("*.draft"):
+    for old_draft in path.parent.glob("*.draft"):
         with suppress(FileNotFoundError):  # another program has deleted it
-            if left.stat().st_mtime < time.time() - ABANDONED_SECONDS:
-                left.unlink()
+            if old_draft.stat().st_mtime < time.time() - ABANDONED_SECONDS:
+                old_draft.unlink()
     draft = path.with_name(f"{path.name}.{uuid.uuid4().hex}.draft")
     try:
         yield draft

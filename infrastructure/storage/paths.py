@@ -77,7 +77,7 @@ def text_of(path: StoragePath) -> str | None:
 
 
 def identity(folder: Path) -> str:
-    """Stays the same when the folder is moved, or reached by another path. A copy of the folder has another."""
+    """An id of the folder, which stays the same when the folder is moved or reached by another path. A copy has another id."""
     status = folder.stat()
     return f"{status.st_dev}-{status.st_ino}"
 
@@ -123,7 +123,7 @@ def write_new(path: StoragePath, text: str) -> bool:
 def write_whole(path: StoragePath, content: str | bytes) -> None:
     """Writes a file atomically: readers see the old or the new content, never a part. Object stores guarantee this themselves.
 
-    What a killed process has left of a write is deleted an hour later, by the next write of the file. Raises StoreUnavailable when the
+    The partial file of a killed process is deleted by the next write of the file, an hour later or more. Raises StoreUnavailable when the
     object store does not answer.
     """
     content = content.encode() if isinstance(content, str) else content
@@ -132,10 +132,10 @@ def write_whole(path: StoragePath, content: str | bytes) -> None:
             path.write_bytes(content)
         return
     path.parent.mkdir(parents=True, exist_ok=True)
-    for left in path.parent.glob(f".{escape(path.name)}.????????.partial"):
+    for old_partial in path.parent.glob(f".{escape(path.name)}.????????.partial"):
         with suppress(FileNotFoundError):
-            if left.stat().st_mtime < time.time() - _LEFT_SECONDS:
-                left.unlink()
+            if old_partial.stat().st_mtime < time.time() - _LEFT_SECONDS:
+                old_partial.unlink()
     # Hidden: pandas and Arrow read all other files of a folder. With a name of its own: two programs may write the file at once.
     partial = path.with_name(f".{path.name}.{uuid4().hex[:8]}.partial")
     try:

@@ -22,13 +22,13 @@ def temporary_folder(home: Path) -> Path:
             if other.is_dir():
                 with suppress(Timeout), FileLock(other / _LOCK, timeout=0):
                     shutil.rmtree(other, ignore_errors=True)
-        own = Path(tempfile.mkdtemp(prefix="", dir=place))
-        lock = FileLock(own / _LOCK)
+        folder = Path(tempfile.mkdtemp(prefix="", dir=place))
+        lock = FileLock(folder / _LOCK)
         lock.acquire()
-    atexit.register(_end, own, lock)
-    return own
+    atexit.register(_end, folder, lock)
+    return folder
 
 
-def _end(own: Path, lock: FileLock) -> None:
-    shutil.rmtree(own, ignore_errors=True)
+def _end(folder: Path, lock: FileLock) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
     lock.release()

@@ -22,17 +22,17 @@ def prepare_proxies() -> None:
 
     proxies = getproxies()  # of the environment; if that has none, also of macOS
     for scheme in ("http", "https", "all"):
-        if given := proxies.get(scheme):
-            _export(f"{scheme}_proxy", _usable(given, f"{scheme}_proxy".upper()))
-    others = proxies.get("no", "")
-    if others != "*":  # which means every host, but only alone
-        _export("no_proxy", ",".join(filter(None, dict.fromkeys([*others.split(","), *LOOPBACK]))))
+        if proxy := proxies.get(scheme):
+            _export(f"{scheme}_proxy", _usable(proxy, f"{scheme}_proxy".upper()))
+    no_proxy = proxies.get("no", "")
+    if no_proxy != "*":  # which means every host, but only alone
+        _export("no_proxy", ",".join(filter(None, dict.fromkeys([*no_proxy.split(","), *LOOPBACK]))))
 
 
-def _usable(given: str, variable: str) -> str:
-    scheme, separator, rest = given.partition("://")
+def _usable(proxy: str, variable: str) -> str:
+    scheme, separator, rest = proxy.partition("://")
     if not separator:
-        scheme, rest = "http", given  # as curl takes it
+        scheme, rest = "http", proxy  # as curl takes it
     elif scheme == "socks":
         scheme = "socks5"  # as GNOME writes it
     url = f"{scheme}://{rest}".rstrip("/")
@@ -42,7 +42,7 @@ def _usable(given: str, variable: str) -> str:
         is_usable = False
     if not is_usable:
         expected = ", ".join(f"{scheme}://" for scheme in SCHEMES)
-        msg = f"{variable}={without_credentials(given)} is not a proxy that can be used; expected host and port after one of {expected}; correct or unset it"
+        msg = f"{variable}={without_credentials(proxy)} is not a proxy that can be used; expected host and port after one of {expected}; correct or unset it"
         raise StreamgaugeError(msg)
     return url
 

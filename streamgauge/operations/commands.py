@@ -104,11 +104,11 @@ def settings(output_format: RowFormatOption = "table") -> None:
     from infrastructure.output.row_formats import Rows, show
     from infrastructure.text import without_credentials
 
-    current, given, rows = Settings.from_environment(), Settings.given(), []
+    current, explicit, rows = Settings.from_environment(), Settings.explicit(), []
     for setting in fields(current):
         variable, value = setting.metadata["variable"], getattr(current, setting.name)
         text = "" if value is None else without_credentials(str(value)) if setting.repr or not value else "***"
-        rows.append((variable, text, given[variable].origin if variable in given else "default"))
+        rows.append((variable, text, explicit[variable].origin if variable in explicit else "default"))
     show(Rows(["variable", "value", "from"], rows), output_format)
 
 

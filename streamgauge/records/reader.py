@@ -65,10 +65,10 @@ class TopicRecords(TableReader):
         while True:
             while waiting and (waiting[0].offset() or 0) < end:
                 yield self._next(partition)
-            if waiting or partition not in self._ends_ahead:
+            if waiting or partition not in self._pending_ends:
                 return
             self._resume(partition)
-            self._read_until(lambda: bool(waiting) or partition not in self._ends_ahead)
+            self._read_until(lambda: bool(waiting) or partition not in self._pending_ends)
 
     def _next(self, partition: int) -> Message:
         message = self._waiting[partition].popleft()
