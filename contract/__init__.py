@@ -1,1 +1,1 @@
-"""What all rooms agree on: domains, topics and their rows, checkpoints, static tables, and what is JSON."""
+"""What all packages agree on: domains, topics and their rows, checkpoints, static tables, and which JSON is valid."""

@@ -90,13 +90,13 @@ def is_compacted(kafka: KafkaCluster, topic: str) -> bool:
 
 
 def most_batch_bytes(kafka: KafkaCluster, topic: str) -> int | None:
-    """The largest batch of records that the topic takes; None if Kafka does not say. Raises StreamgaugeError when its settings cannot be read."""
+    """The largest batch of records that the topic accepts; None if Kafka does not say. Raises StreamgaugeError when its settings cannot be read."""
     most = _settings_of(kafka, topic).get("max.message.bytes")
     return None if most is None else int(most)
 
 
 def longest_kept_ms(kafka: KafkaCluster, topic: str) -> int | None:
-    """How old records in the topic can be at most: its retention, and the age of a segment, which is deleted as a whole. None without a bound.
+    """The maximum age of a record in the topic: its retention and the age of a segment, which Kafka deletes as a whole. None if there is no maximum.
 
     Raises StreamgaugeError when its settings cannot be read.
     """

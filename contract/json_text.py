@@ -10,9 +10,9 @@ import orjson
 
 MAX_DIGITS = 1000
 MAX_ID_CHARACTERS = 255
-"""Identifiers are part of keys. An index of PostgreSQL holds keys of up to 2.7 KB, and a Kafka record holds none of many megabytes."""
+"""Identifiers are part of keys, whose size is limited: to 2.7 KB in an index of PostgreSQL, and to some megabytes in Kafka."""
 TIME = r"(?:19[7-9]|[2-9]\d\d)\d-\d\d-\d\d[T ](?:[01]\d|2[0-3]):\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-](?:0\d|1[0-7]):[0-5]\d)?"
-"""Date and time of ISO 8601, of the years 1970 to 9999. An offset is below 18 hours, as Java has it."""
+"""Date and time of ISO 8601, of the years 1970 to 9999. An offset is below 18 hours, as in Java."""
 YEAR_10000 = 253_402_300_800
 """The start of that year, in seconds since 1970."""
 
@@ -21,8 +21,8 @@ LIKE_OTHERS = (
     "\u00b5\u0131\u017f\u0345\u03c2\u03d0\u03d1\u03d5\u03d6\u03f0\u03f1\u03f5\u1c80\u1c81\u1c82\u1c83\u1c84\u1c85\u1c86\u1c87\u1c88\u1e9b\u1fbe",
     "\u03bc\u0069\u0073\u03b9\u03c3\u03b2\u03b8\u03c6\u03c0\u03ba\u03c1\u03b5\u0432\u0434\u043e\u0441\u0442\u0442\u044a\u0463\ua64b\u1e61\u03b9",
 )
-"""Small letters that share their capital with another one, such as dotless i, long s and the sign for micro, and that one; and the one
-capital whose small letter, in full, is two characters. See `without_case`."""
+"""Lowercase letters that share their uppercase letter with another one, such as dotless i, long s and the micro sign, and those others.
+DOTTED_I is the one uppercase letter whose full lowercase form has two characters. See `without_case`."""
 
 _LIKE_OTHERS = str.maketrans(*LIKE_OTHERS)
 _TIME = re.compile(TIME, re.ASCII)
@@ -32,9 +32,9 @@ _NO_CHARACTER = re.compile(rb"\\u(?:0000|[dD][89a-fA-F])")
 
 
 def loads(text: bytes) -> Any:  # noqa: ANN401 - any JSON value
-    """The value of a JSON text, which has no NUL and no half of a surrogate pair. Raises ValueError for anything else.
+    """The value of a JSON text. Raises ValueError if it is not JSON, or has a NUL or half of a surrogate pair.
 
-    Numbers that no double holds are infinite: they are JSON all the same.
+    Numbers beyond the range of a double are valid, and become infinite.
     """
     if _NO_CHARACTER.search(text) and _NO_CHARACTER.search(_ESCAPED_PAIR.sub(b"", text)):
         msg = r"\u0000, or half of a surrogate pair"
@@ -69,7 +69,7 @@ def without_case(name: str) -> str:
 
 
 def is_json(text: bytes) -> bool:
-    """Whether `loads` takes the text."""
+    """Whether `loads` accepts the text."""
     try:
         loads(text)
     except ValueError:
@@ -78,7 +78,7 @@ def is_json(text: bytes) -> bool:
 
 
 def time_of(text: object) -> datetime | None:
-    """The time, UTC if it has no offset; None for what is no `TIME`."""
+    """The time, in UTC. Text without an offset is in UTC already. None if it is not a `TIME`."""
     if not isinstance(text, str) or not _TIME.fullmatch(text):
         return None
     try:

@@ -1,4 +1,4 @@
-"""The files of static tables, which streams are joined with: those in `data/`, or the user's own."""
+"""The files of the static tables that streams are joined with: those in `data/`, or the user's own."""
 
 import glob
 from pathlib import Path

@@ -11,7 +11,7 @@ from infrastructure.settings import Settings
 MAX_RECORD_BYTES = 10 * 1024 * 1024
 """The largest record on any topic. A 5 MB document fits, also as a dead letter."""
 MAX_VALUE_BYTES = MAX_RECORD_BYTES - 64 * 1024
-"""A longer value would not fit into a record beside the key and the headers of its dead letter."""
+"""A longer value would not fit into its dead letter, which also has a key and headers."""
 
 COMPACTED = {
     "cleanup.policy": "compact",
@@ -28,7 +28,7 @@ A_WEEK = {"cleanup.policy": "delete", "retention.ms": str(7 * 24 * 3_600_000)}
 
 @cache
 def topic_prefix() -> str:
-    """STREAMGAUGE_TOPIC_PREFIX, which is the same as long as a process lives. Raises StreamgaugeError when the settings are invalid."""
+    """STREAMGAUGE_TOPIC_PREFIX, which a process reads once. Raises StreamgaugeError when the settings are invalid."""
     return Settings.from_environment().topic_prefix
 
 
@@ -117,14 +117,14 @@ Value: JSON, the events of a query, one record each: QueryEvent, BatchEvent of a
 
 
 class Process(Fields):
-    """A process of a host."""
+    """A process on a host."""
 
     host: str
     pid: Count
 
 
 class OperatorState(Fields):
-    """What a stateful operator keeps. bytes: in memory. timers: those that wait; None if Spark does not say."""
+    """The state of a stateful operator. bytes: in memory. timers: how many are pending; None if Spark does not say."""
 
     operator: str
     rows: Count
@@ -172,13 +172,13 @@ QUERY_STATES = compacted_topic("query-states", QueryState)
 
 
 class VerifiedRows(Fields):
-    """How many rows a verification compared with what the source says."""
+    """How many rows were equal to those of the recount."""
 
     equal: Count
 
 
 class Verdict(Fields):
-    """What the last `streamgauge verify` found of a query."""
+    """The result of the last `streamgauge verify` of a query."""
 
     query: str
     time: Time
@@ -201,7 +201,7 @@ class Alert(Fields):
 
 
 ALERTS = Topic("alerts", partitions=1, config={"cleanup.policy": "delete", "retention.ms": str(30 * 24 * 3_600_000)}, row=Alert)
-"""Key: query name, UTF-8; of an alert that a query writes as its result, canonical JSON of what tells two of them apart.
+"""Key: query name, UTF-8. If the alert is a result of the query: canonical JSON that identifies the alert.
 Value: Alert, JSON.
 """
 

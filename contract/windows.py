@@ -16,7 +16,7 @@ class Window(NamedTuple):
 
 
 def window_of(key: bytes) -> Window | None:
-    """The window in a row's key. If the key says only when something started, that moment. None if there is neither or it cannot be read."""
+    """The window in a row's key. If the key has only a start, that moment. None if it has neither or cannot be read."""
     try:
         row = orjson.loads(key)
         window = {"start": row["started"], "end": row["started"]} if "started" in row else row["window"]

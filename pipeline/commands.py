@@ -24,7 +24,7 @@ Mode = Literal["append", "update", "complete"]
 def run(
     query: Annotated[list[str] | None, typer.Argument(help="queries by name; all without one", show_default=False)] = None,
     once: Annotated[bool, typer.Option("--once", help="process the available records and end")] = False,  # noqa: FBT002 - an option of the command line
-    mode: Annotated[Mode | None, typer.Option(help="another output mode")] = None,
+    mode: Annotated[Mode | None, typer.Option(help="the output mode, instead of the query's own")] = None,
     console: Annotated[bool, typer.Option("--console", help="print the rows of each batch, by window, instead of writing them")] = False,  # noqa: FBT002
 ) -> None:
     """Run queries continuously, or --once over the records that are there."""
@@ -54,9 +54,9 @@ def run(
 
 
 def ingest(
-    topic: Annotated[str, typer.Argument(help="a topic with keys and JSON objects")],
+    topic: Annotated[str, typer.Argument(help="a topic whose records have a key, and a JSON object as value")],
     once: Annotated[bool, typer.Option("--once/--continuous", help="process the available records and end, or continue")] = False,  # noqa: FBT002 - an option
-    infer_schema: Annotated[bool, typer.Option("--infer-schema", help="infer new fields from the whole topic, and name them")] = False,  # noqa: FBT002
+    infer_schema: Annotated[bool, typer.Option("--infer-schema", help="infer new fields from the whole topic, and print them")] = False,  # noqa: FBT002
     debug: Annotated[bool, typer.Option("--debug", help="use a separate table; show columns, rows and Spark's plan first")] = False,  # noqa: FBT002
 ) -> None:
     """Merge a topic into a Delta table: one row per key, the newest record wins, a null value deletes."""
@@ -116,11 +116,9 @@ def state(
     key: Annotated[
         list[str] | None, typer.Option(metavar="TEXT", help="show only what has TEXT in a field of its key; can be repeated")
     ] = None,
-    timers: Annotated[bool, typer.Option("--timers", help="show the timers that wait")] = False,  # noqa: FBT002
+    timers: Annotated[bool, typer.Option("--timers", help="show the pending timers")] = False,  # noqa: FBT002
     batch: Annotated[int | None, typer.Option(min=0, metavar="N", help="the state after batch N, instead of the last one")] = None,
-    changes: Annotated[
-        tuple[int, int] | None, typer.Option(metavar="FIRST LAST", help="show what the batches from FIRST to LAST changed")
-    ] = None,
+    changes: Annotated[tuple[int, int] | None, typer.Option(metavar="FIRST LAST", help="show what batches FIRST to LAST changed")] = None,
     limit: Annotated[int, typer.Option(min=1, help="how many rows to show at most")] = 20,
     output_format: FormatOption = "table",
 ) -> None:
@@ -133,7 +131,7 @@ def state(
     from pipeline.spark.session import running_session
 
     if changes is not None and (batch is not None or timers or changes[0] > changes[1]):
-        msg = "--changes FIRST LAST takes two batches in their order, and neither --batch nor --timers beside it"
+        msg = "--changes expects FIRST not after LAST, and cannot be used with --batch or --timers"
         raise StreamgaugeError(msg)
     settings = Settings.from_environment()
     name = CheckpointName.of(query) or named(query, settings).checkpoint_name

@@ -50,7 +50,7 @@ def _print_version(is_asked: bool) -> None:  # noqa: FBT001 - as typer calls it
 @app.callback()
 def streamgauge(
     version: Annotated[bool, typer.Option("--version", callback=_print_version, is_eager=True, help="print the version and end")] = False,  # noqa: ARG001, FBT002 - the callback answers
-    debug: Annotated[bool, typer.Option("--debug", help="print errors with their traceback, too; as STREAMGAUGE_DEBUG=true")] = False,  # noqa: FBT002
+    debug: Annotated[bool, typer.Option("--debug", help="print errors with their traceback; same as STREAMGAUGE_DEBUG=true")] = False,  # noqa: FBT002
 ) -> None:
     """Produce events to Kafka, aggregate them with Spark, watch the results, and verify every row."""
     if debug:

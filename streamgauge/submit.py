@@ -16,7 +16,7 @@ def submit(
     file: Annotated[Path, typer.Argument(help="the program", show_default=False)],
     arguments: Annotated[list[str] | None, typer.Argument(help="its arguments; options after --", show_default=False)] = None,
 ) -> None:
-    """Run a PySpark program of your own. `SparkSession.builder.getOrCreate()` gives it the project's session: its jars, settings and cluster."""
+    """Run a PySpark program of your own. `SparkSession.builder.getOrCreate()` returns Streamgauge's session, with its jars, settings and cluster."""
     from pipeline.spark.session import running_session
 
     if not file.is_file():

@@ -21,7 +21,7 @@ Partition = tuple[str, int]
 """Topic and partition number."""
 Offsets = Mapping[Partition, int]
 FILES: Partition = ("files", 0)
-"""Of a query that reads files, the partition whose end is the number of listings that a batch has read."""
+"""The partition of a query that reads files. Its end is the number of listings that a batch has read."""
 JOURNAL = ".journal"
 """The ending of the file with all batches: pipeline/checkpoint/journal.py."""
 WAYS_OUT = (
@@ -97,7 +97,7 @@ class Checkpoint:
     def check(self) -> None:
         """Raises StreamgaugeError if a file that Spark reads when the query starts is missing, empty or cut.
 
-        Of the state, Spark's checksums find a file that was changed or cut, but not one that is empty.
+        Spark's checksums detect changed and truncated files of the state, but not empty ones.
         """
         planned, committed = last_entry(self.folder / "offsets", lines=3), last_entry(self.folder / "commits", lines=2)
         is_new, query_id = max(planned, committed) < 0, self.query_id

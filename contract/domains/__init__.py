@@ -23,11 +23,11 @@ def is_plain_name(name: str) -> bool:
 
 
 def name_in_kafka(name: str) -> str:
-    """The name in Kafka of a topic that a user has named: a plain name gets the prefix, and any other is as it is."""
+    """The name in Kafka of a topic that a user has named: a plain name gets the prefix, and any other stays as it is."""
     return topic_prefix() + name if is_plain_name(name) else name
 
 
 def plain_name(name: str) -> str:
-    """The plain name of one of TOPICS that a user has named either way; any other name is as it is."""
+    """The plain name of one of TOPICS that a user has named with or without the prefix; any other name stays as it is."""
     plain = name.removeprefix(topic_prefix())
     return plain if is_plain_name(plain) else name

@@ -38,7 +38,7 @@ NEST_CROWDS = compacted_topic("nest-crowds", Crowd, has_windows=True)
 
 
 class CameraStatus(Fields):
-    """A camera when its state last changed. reason: of being offline. incident, first_seen: see pipeline.state.cameras."""
+    """A camera as of its last change of state. reason: why it is offline. incident, first_seen: see pipeline.state.cameras."""
 
     device_id: str
     zip_code: str
@@ -92,7 +92,7 @@ NEST_CAMERA_ACTIVITY = compacted_topic("nest-camera-activity", CameraActivity)
 
 
 class Temperatures(Fields):
-    """What the thermostats of a home ("unknown" without one) read in an hour, in degrees Celsius."""
+    """Temperatures that the thermostats of a home ("unknown" without one) measured in an hour, in degrees Celsius."""
 
     structure_id: str
     window: Window

@@ -61,7 +61,7 @@ TAXI_ZONE_SESSIONS = compacted_topic("taxi-zone-sessions", ZoneSession, has_wind
 
 
 class ZoneSessionSoFar(ZoneSession):
-    """A session while it goes on. started: its first drop-off."""
+    """A session that has not ended. started: its first drop-off."""
 
     started: Time
 

@@ -17,7 +17,7 @@ _REFUSED_PREFIXES = ("sasl.", "ssl.", "security.", "config.providers")
 
 
 def client_options(text: str) -> dict[str, str]:
-    """The options in `text`, by name. They are separated by blanks, and their values have none.
+    """The options in `text`, by name. They are separated by spaces, and their values contain none.
 
     Raises StreamgaugeError for an option that would break a promise, and ValueError for text in another form.
     """

@@ -1,4 +1,4 @@
-"""The kinds of values that settings take: how each is read from text, and what an error message says was expected."""
+"""The kinds of values of settings: how each is read from text, and what error messages say was expected."""
 
 import re
 import shlex
@@ -18,11 +18,11 @@ from infrastructure.storage.paths import OBJECT_STORES
 _FLAGS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 _LAST_PORT = 65535
 _PREFIX = re.compile(r"[A-Za-z0-9._-]{0,200}")
-"""Kafka takes names of at most 249 characters, and 49 are enough for ours."""
-_LEAST_CHECKPOINT_SECONDS = 5  # Spark takes no shorter interval
+"""A topic's name in Kafka has at most 249 characters; ours need at most 49."""
+_LEAST_CHECKPOINT_SECONDS = 5  # Spark accepts no shorter interval
 OFF = "off"
 _NOT_IN_PATHS = ("Cc", "Cs")
-"""Categories of characters: controls, such as a line break, and halves of surrogate pairs, which stand for bytes that are not UTF-8."""
+"""Categories of characters: control characters, such as a line break, and halves of surrogate pairs, which stand for bytes that are not UTF-8."""
 
 
 @dataclass(frozen=True)
@@ -154,18 +154,18 @@ def _place(text: str) -> object:
 
 
 _AN_ADDRESS = "an address that begins with http:// or https://"
-_AN_OBJECT_STORE = "an object store, as s3a://bucket/folder, abfss://... or gs://..."
+_AN_OBJECT_STORE = "an object store, such as s3a://bucket/folder, abfss://... or gs://..."
 
 TEXT = Kind(_text, "text in UTF-8")
-HEADER = Kind(_header, "one line of Latin-1 characters, as an HTTP header has")
+HEADER = Kind(_header, "one line of Latin-1 characters, for an HTTP header")
 PATH = Kind(_path, "a path in UTF-8, without line breaks")
 FLAG = Kind(lambda text: _FLAGS[text.lower()], "true or false")
-COUNT = Kind(_number_from(1), "a whole number from 1")
+COUNT = Kind(_number_from(1), "a whole number, 1 or more")
 COUNT_OR_ZERO = Kind(_number_from(0), "a whole number, 0 or more")
 PORT = Kind(_number_from(1, _LAST_PORT), f"a port, 1 to {_LAST_PORT}")
 SECONDS = Kind(_seconds, "seconds, 0 or more")
-DURATION = Kind(_whole_seconds, 'a duration in whole numbers, from "1 second" on, such as "30 seconds" or "1 hour 30 minutes"')
-CHECKPOINT_INTERVAL = Kind(_checkpoint_interval, 'off, or a duration from "5 seconds" on, such as "10 seconds"')
+DURATION = Kind(_whole_seconds, 'a duration in whole numbers, at least "1 second", such as "30 seconds" or "1 hour 30 minutes"')
+CHECKPOINT_INTERVAL = Kind(_checkpoint_interval, 'off, or a duration of at least "5 seconds", such as "10 seconds"')
 WEB_ADDRESS = Kind(_web_address, _AN_ADDRESS)
 ADDRESS_WITHOUT_CREDENTIALS = Kind(_address_without_credentials, f"{_AN_ADDRESS}, without a name and password")
 REGISTRY_ADDRESS = Kind(refuse_user_info, _AN_ADDRESS)
@@ -173,10 +173,10 @@ FOLDER = Kind(lambda text: str(_path(text)), "a folder")
 FOLDER_OR_OBJECT_STORE = Kind(_folder_or_bucket, f"a folder, as a path or file:///path, or {_AN_OBJECT_STORE}")
 OBJECT_STORE = Kind(_bucket, _AN_OBJECT_STORE)
 JAVA_OPTIONS = Kind(_java_options, "Java options, separated by spaces, with each quotation mark closed")
-TOPIC_PREFIX = Kind(_topic_prefix, "at most 200 letters of ASCII, digits, '.', '_' and '-', such as team1.")
-KAFKA_OPTIONS = Kind(checked_options, "Kafka's names and values, each as name=value, separated by blanks")
+TOPIC_PREFIX = Kind(_topic_prefix, "at most 200 ASCII letters, digits, '.', '_' and '-', such as team1.")
+KAFKA_OPTIONS = Kind(checked_options, "Kafka's options as name=value, separated by spaces")
 DATABASE = Kind(_database, "postgresql://USER:PASSWORD@HOST:PORT/DATABASE, special characters as %40, or sqlite:////FOLDER/FILE")
 STATIC_TABLES = Kind(
-    _static_tables, f"TABLE=PLACE, separated by blanks, each table once, with a path, {_AN_OBJECT_STORE}, or {_AN_ADDRESS}"
+    _static_tables, f"TABLE=PLACE, separated by spaces, each table once; a place is a path, {_AN_OBJECT_STORE}, or {_AN_ADDRESS}"
 )
 LANDING_FOLDER = Kind(_landing, "files: and a folder, such as files:/data/landing")

@@ -70,7 +70,7 @@ class Settings:
     kafka_options: str = _setting("STREAMGAUGE_KAFKA_OPTIONS", "", kinds.KAFKA_OPTIONS)
     """More options of Spark's Kafka clients, such as `max.poll.records=10000 compression.type=zstd` (docs/inside.md)."""
     topic_prefix: str = _setting("STREAMGAUGE_TOPIC_PREFIX", "", kinds.TOPIC_PREFIX)
-    """What the names of all topics and schema subjects of Streamgauge begin with, such as `team1.` (docs/security.md#minimum-acls)."""
+    """The prefix of the names of all Streamgauge's topics and schema subjects, such as `team1.` (docs/security.md#minimum-acls)."""
     replication_factor: int | None = _setting("STREAMGAUGE_REPLICATION_FACTOR", None, kinds.COUNT)
     """The number of replicas of each partition of the topics that `streamgauge up` creates; unset: the broker's default."""
     min_insync_replicas: int | None = _setting("STREAMGAUGE_MIN_INSYNC_REPLICAS", None, kinds.COUNT)
@@ -101,16 +101,16 @@ class Settings:
     spark_master: str = _setting("SPARK_MASTER", "local[*]")
     """The Spark master: this machine, or spark://host:7077."""
     driver_memory: str = _setting("STREAMGAUGE_DRIVER_MEMORY", "1g")
-    """Heap of the Spark driver."""
+    """Heap size of the Spark driver."""
     driver_java_options: str = _setting("STREAMGAUGE_DRIVER_JAVA_OPTIONS", "", kinds.JAVA_OPTIONS)
     """More Java options of the Spark driver, such as -Djava.security.krb5.conf=/etc/krb5.conf."""
     shared_home: bool = _setting("STREAMGAUGE_SHARED_HOME", default=False, kind=kinds.FLAG)
     """Whether all Spark workers have STREAMGAUGE_HOME and LAKE_URI under the same paths; a cluster requires it unless LAKE_URI and
     CHECKPOINT_URI are both in an object store."""
     driver_host: str = _setting("STREAMGAUGE_DRIVER_HOST", "")
-    """The name or address of the driver for Spark workers; unset: the address of this machine on its way to the master."""
+    """The name or address of the driver for Spark workers; unset: the local address that reaches the master."""
     executor_memory: str = _setting("STREAMGAUGE_EXECUTOR_MEMORY", "1g")
-    """Heap of each executor of a cluster."""
+    """Heap size of each executor of a cluster."""
     executor_cores: int | None = _setting("STREAMGAUGE_EXECUTOR_CORES", None, kinds.COUNT)
     """Cores of each executor of a cluster; unset: all cores of its worker."""
     max_cores: int | None = _setting("STREAMGAUGE_MAX_CORES", None, kinds.COUNT)
@@ -162,7 +162,7 @@ class Settings:
     """Your own files in place of tables in `data/` that streams are joined with, such as `device_locations=/srv/cameras/*.csv`
     (docs/files.md#static-tables); unset: none."""
     restart_limit: int = _setting("STREAMGAUGE_RESTART_LIMIT", 3, kinds.COUNT_OR_ZERO)
-    """How often a failing query is restarted before it is given up. A batch, or finding that there is nothing to do, begins the count anew."""
+    """How often a failing query is restarted before it is given up. A batch, or finding nothing to do, resets the count."""
     alert_lag: int = _setting("STREAMGAUGE_ALERT_LAG", 100_000, kinds.COUNT_OR_ZERO)
     """Alert when a query is behind by more records than this for a minute; 0: never."""
     alert_slow_seconds: float = _setting("STREAMGAUGE_ALERT_SLOW_SECONDS", 60.0, kinds.SECONDS)

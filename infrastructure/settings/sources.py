@@ -1,4 +1,4 @@
-"""Where settings come from: the environment, and below it a file. Each name is checked, so that a misspelt one is not ignored."""
+"""Reads settings from the environment and from a file, over which the environment takes precedence. A misspelt name is an error."""
 
 import os
 import re

@@ -101,7 +101,7 @@ class State:
         return self._view(columns, lambda part: self._read(part, **options), self.parts(), keys, limit)
 
     def timers(self, batch: int, keys: Sequence[str], limit: int) -> Rows:
-        """The timers that wait after `batch`, the next one first."""
+        """The pending timers after `batch`, the next one first."""
 
         def read(part: Part) -> DataFrame:
             reader = self._spark.read.format("statestore").options(operatorId=part.operator, batchId=batch, readRegisteredTimers=True)

@@ -36,7 +36,7 @@ TooLate = Annotated[
     ),
 ]
 Duplicates = Annotated[float, typer.Option(min=0, max=1, help="Fraction of the events sent twice.")]
-Corrupt = Annotated[float, typer.Option(min=0, max=1, help="Fraction of the events of which a corrupt copy is sent, too.")]
+Corrupt = Annotated[float, typer.Option(min=0, max=1, help="Fraction of the events that are sent again as a corrupt copy.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the summary as one line of JSON on standard output.")]
 
 

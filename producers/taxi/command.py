@@ -18,16 +18,18 @@ def produce(  # noqa: PLR0913 - one parameter an option
     context: typer.Context,
     *,
     file: Annotated[
-        str | None, typer.Option(help="Replay a Parquet file of TLC's green taxi trips, at a path or URI (s3://, https://), by drop-off.")
+        str | None,
+        typer.Option(help="Replay a Parquet file of TLC's green taxi trips, at a path or URI (s3://, https://), ordered by drop-off."),
     ] = None,
     month: Annotated[
-        datetime | None, typer.Option(formats=["%Y-%m"], metavar="YYYY-MM", help="Fetch that month from TLC, once, and replay it: 2024-03.")
+        datetime | None,
+        typer.Option(formats=["%Y-%m"], metavar="YYYY-MM", help="Download a month from TLC, once, and replay it, such as 2024-03."),
     ] = None,
     speed_up: Annotated[
-        float, typer.Option(min=options.MIN_RATE, help="Seconds of event time a second: 3600 plays an hour a second.")
+        float, typer.Option(min=options.MIN_RATE, help="Seconds of event time per second: with 3600, an hour of trips takes a second.")
     ] = 3600.0,
     rate: Annotated[
-        float | None, typer.Option(min=options.MIN_RATE, help="Trips a second, whatever their times, instead of --speed-up.")
+        float | None, typer.Option(min=options.MIN_RATE, help="Trips per second, regardless of their times; replaces --speed-up.")
     ] = None,
     unpaced: options.Unpaced = False,
     limit: options.Limit = None,
@@ -35,7 +37,7 @@ def produce(  # noqa: PLR0913 - one parameter an option
     start: Annotated[datetime, typer.Option(help="Event time of the first simulated drop-off, ISO 8601, UTC.")] = _START,
     go_on: options.Continue = False,
     odd: Annotated[
-        float, typer.Option(min=0, max=1, help="Fraction of the simulated trips that are odd: refunds, no codes, unknown zones.")
+        float, typer.Option(min=0, max=1, help="Fraction of the simulated trips that are unusual: refunds, missing codes, unknown zones.")
     ] = 0.0,
     late: options.Late = 0.0,
     too_late: options.TooLate = 0.0,
@@ -43,7 +45,7 @@ def produce(  # noqa: PLR0913 - one parameter an option
     corrupt: options.Corrupt = 0.0,
     json: options.AsJson = False,
 ) -> None:
-    """Produce green taxi trips of New York, simulated or TLC's own."""
+    """Produce trips of New York's green taxis, simulated or recorded by TLC."""
     from contract.domains.taxi import NYC_TAXI
     from producers.delivery.events import Source
     from producers.delivery.faults import Faults

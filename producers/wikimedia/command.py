@@ -19,13 +19,14 @@ _CONNECT_SECONDS = 5.0
 def produce(  # noqa: PLR0913 - one parameter an option
     context: typer.Context,
     *,
-    live: Annotated[bool, typer.Option("--live", help="The real stream, WIKIMEDIA_URL; going on where the last run ended.")] = False,
+    live: Annotated[bool, typer.Option("--live", help="Read the live stream at WIKIMEDIA_URL, from where the last run ended.")] = False,
     live_or_simulated: Annotated[
-        bool, typer.Option("--live-or-simulated", help="The real stream, without faults, if it comes within seconds; else a simulation.")
+        bool,
+        typer.Option("--live-or-simulated", help="Read the live stream, without faults; if it does not answer within seconds, simulate."),
     ] = False,
     file: Annotated[Path | None, options.existing_file("Replay recorded changes: server-sent events, or one JSON object a line.")] = None,
     schema: Annotated[
-        Path | None, options.existing_file("The Avro schema to write by.  [default: data/schemas/wikimedia-value.avsc]")
+        Path | None, options.existing_file("The Avro schema to write with.  [default: data/schemas/wikimedia-value.avsc]")
     ] = None,
     rate: options.Rate = 50.0,
     speed_up: options.SpeedUp = 1.0,

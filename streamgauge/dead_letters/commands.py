@@ -14,7 +14,7 @@ if TYPE_CHECKING:  # importing Kafka's client takes a while
 
 dead_letters = typer.Typer(invoke_without_command=True, rich_markup_mode=None)
 ReasonOption = Annotated[str, typer.Option(metavar="TEXT", help="only those whose reason contains TEXT")]
-TopicOption = Annotated[str | None, typer.Option(help="only those of records of this topic")]
+TopicOption = Annotated[str | None, typer.Option(help="only those of records from this topic")]
 SinceOption = Annotated[
     str, typer.Option(metavar="WHERE", help="only those written since then: a time in ISO 8601, or another value of `records --from`")
 ]

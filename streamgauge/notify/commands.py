@@ -15,7 +15,7 @@ def notify(
         Path | None, typer.Option(help="A file with the body of an alert, in which $text and others stand for its fields.")
     ] = None,
     mail_to: Annotated[
-        list[str] | None, typer.Option(metavar="ADDRESS", help="Also send alerts by mail. May be repeated.", show_default=False)
+        list[str] | None, typer.Option(metavar="ADDRESS", help="Also send alerts by mail; can be repeated.", show_default=False)
     ] = None,
     mail_from: Annotated[str, typer.Option(metavar="ADDRESS", help="The sender of mail.")] = "streamgauge@localhost",
     mail_server: Annotated[str, typer.Option(metavar="HOST:PORT", help="The SMTP server. Port 465 uses implicit TLS.")] = "localhost:25",

@@ -131,8 +131,8 @@ def logs(
 
 def clean(
     yes: Annotated[bool, typer.Option("--yes", help="do not ask")] = False,  # noqa: FBT002 - an option of the command line
-    topics: Annotated[bool, typer.Option("--topics", help="also delete the project's topics in your own Kafka")] = False,  # noqa: FBT002
-    topic: Annotated[list[str] | None, typer.Option("--topic", help="delete only this topic of the project; can be repeated")] = None,
+    topics: Annotated[bool, typer.Option("--topics", help="also delete Streamgauge's topics in your own Kafka")] = False,  # noqa: FBT002
+    topic: Annotated[list[str] | None, typer.Option("--topic", help="delete only this topic of Streamgauge; can be repeated")] = None,
 ) -> None:
     """Delete all data in STREAMGAUGE_HOME. This includes topics, schemas, checkpoints, tables and logs. Stop everything first."""
     from infrastructure.storage.removal import confirm

@@ -62,7 +62,7 @@ def spark_master(
 
 
 def spark_worker(
-    master: Annotated[str, typer.Argument(help="spark://host:7077")],
+    master: Annotated[str, typer.Argument(help="the address of the master, such as spark://host:7077")],
     host: Annotated[
         str | None,
         typer.Option(help="the name or address by which others reach the worker; unset: the local address that reaches the master"),

@@ -185,7 +185,7 @@ def _tell_the_trainer(lab: Lab, passed: int = 0, total: int = 0) -> None:
 
 def break_(
     fault: Annotated[str | None, typer.Argument(help="the name of the fault; without it, all are listed", show_default=False)] = None,
-    undo: Annotated[bool, typer.Option("--undo", help="undo what the last fault has done, as far as that is possible")] = False,  # noqa: FBT002 - an option
+    undo: Annotated[bool, typer.Option("--undo", help="undo what the last fault has done, as far as possible")] = False,  # noqa: FBT002 - an option
     page: Annotated[
         int | None,
         typer.Option(metavar="PORT", min=1, max=65_535, help="serve a page with a button for each fault at this port of 127.0.0.1"),

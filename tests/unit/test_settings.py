@@ -73,7 +73,7 @@ def test_another_process_can_be_given_the_same_settings():
         ("STREAMGAUGE_WIKIMEDIA_WATERMARK", "1 fortnight", WHOLE_SECONDS),
         ("STREAMGAUGE_RESULT_RETENTION", "a month", WHOLE_SECONDS),
         ("STREAMGAUGE_DRIVER_JAVA_OPTIONS", "-Dname='a b", "each quotation mark closed"),
-        ("STREAMGAUGE_TOPIC_PREFIX", "team1/", "letters of ASCII, digits, '.', '_' and '-'"),
+        ("STREAMGAUGE_TOPIC_PREFIX", "team1/", "ASCII letters, digits, '.', '_' and '-'"),
         ("STREAMGAUGE_TOPIC_PREFIX", "a" * 201, "at most 200"),
         ("AWS_REGION", "\udcff", "text in UTF-8"),
         ("AWS_ENDPOINT_URL", "store:9000", "http:// or https://"),

@@ -33,8 +33,8 @@ def settings(tmp_path):
         ((STATS, "--batch", "3"), ("after batch 3", "batches 4 to 7 can be read")),
         ((STATS, "--batch", "8"), ("after batch 8", "batches 4 to 7 can be read")),
         ((STATS, "--changes", "2", "5"), ("after batch 2", "batches 4 to 7 can be read")),
-        ((STATS, "--changes", "6", "5"), ("two batches in their order",)),
-        ((STATS, "--changes", "5", "6", "--batch", "6"), ("neither --batch nor --timers",)),
+        ((STATS, "--changes", "6", "5"), ("FIRST not after LAST",)),
+        ((STATS, "--changes", "5", "6", "--batch", "6"), ("cannot be used with --batch or --timers",)),
         ((STATS, "--changes", "5"), ("--changes", "2 arguments")),
     ],
 )
