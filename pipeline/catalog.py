@@ -28,8 +28,8 @@ def queries(settings: Settings) -> tuple[Query, ...]:
     """
     of_domains = [query for query in _of_domains(settings) if not query.on_request]
     archives = [query.name for query in of_domains if isinstance(query.sink, ParquetArchive)]
-    is_all = settings.delta_archives == "all" or settings.is_lake_remote  # Spark's Parquet sink is not safe in an object store
-    wanted = archives if is_all else settings.delta_archives.replace(",", " ").split()
+    all_in_delta = settings.delta_archives == "all" or settings.is_lake_remote  # Spark's Parquet sink is not safe in an object store
+    wanted = archives if all_in_delta else settings.delta_archives.replace(",", " ").split()
     check_names("archive for STREAMGAUGE_DELTA_ARCHIVES", wanted, archives)
     chosen = tuple(in_delta(query) if query.name in wanted else query for query in of_domains)
     tables = (in_database(query) for query in chosen if isinstance(query.sink, CompactedTopic))
@@ -49,12 +49,12 @@ def new_version(query: Query) -> Query:
 
 
 def all_queries(settings: Settings) -> tuple[Query, ...]:
-    """All queries that have a name: those of the domains, each with what can be made of it, and those of topics ingested here."""
-    return (*(made for query in _of_domains(settings) for made in (query, *_made_of(query))), *ingests(settings))
+    """All queries that have a name: those of the domains, each followed by its variants, and those of topics ingested here."""
+    return (*(variant for query in _of_domains(settings) for variant in (query, *_variants(query))), *ingests(settings))
 
 
-def _made_of(query: Query) -> Iterator[Query]:
-    """An archive as a Delta table. For a compacted topic, the query of its table in the database and a new version beside the query."""
+def _variants(query: Query) -> Iterator[Query]:
+    """Of an archive: the query that writes it as a Delta table. Of a compacted topic: the query of its database table, and a new version."""
     if isinstance(query.sink, ParquetArchive):
         yield in_delta(query)
     elif isinstance(query.sink, CompactedTopic):
@@ -71,7 +71,7 @@ def chosen(names: Sequence[str], settings: Settings) -> list[Query]:
     check_names("query", names, by_name)
     if not names:
         return list(queries(settings))
-    # The dead letters of a version beside another are those that the other has.
+    # A new version has the same dead letters as the current one.
     readers = {
         (by_name[name].source.name, name if isinstance(by_name[name].sink, UpsertTable) else "")
         for name in names
@@ -85,15 +85,17 @@ def chosen(names: Sequence[str], settings: Settings) -> list[Query]:
 
 
 def is_new_version(query: Query) -> bool:
-    """Whether the query runs beside another version of it."""
+    """Whether the query is a new version beside the current one."""
     return isinstance(query.sink, CompactedTopic) and query.sink.current is not None
 
 
-def create_own_topics(queries: Iterable[Query], settings: Settings) -> None:
-    """Creates the missing topics of those `queries` that run beside another version."""
-    own = [topic for query in queries if is_new_version(query) for topic in cast("CompactedTopic", query.sink).topics]
-    if own:
-        create_topics(settings.kafka, own, replication_factor=settings.replication_factor, min_insync_replicas=settings.min_insync_replicas)
+def create_topics_of_new_versions(queries: Iterable[Query], settings: Settings) -> None:
+    """Creates the missing topics of new versions among `queries`."""
+    topics = [topic for query in queries if is_new_version(query) for topic in cast("CompactedTopic", query.sink).topics]
+    if topics:
+        create_topics(
+            settings.kafka, topics, replication_factor=settings.replication_factor, min_insync_replicas=settings.min_insync_replicas
+        )
 
 
 def _of_domains(settings: Settings) -> tuple[Query, ...]:

@@ -29,7 +29,7 @@ def run(
 ) -> None:
     """Run queries continuously, or --once over the records that are there."""
     from infrastructure.kafka.errors import raise_if_access_denied
-    from pipeline.catalog import chosen, create_own_topics
+    from pipeline.catalog import chosen, create_topics_of_new_versions
     from pipeline.running.runner import Runner
 
     named = query or []
@@ -39,17 +39,17 @@ def run(
     settings = Settings.from_environment()
     to_run = chosen(named, settings)
     if mode is not None:
-        to_run = [one.in_mode(mode) if one.name in named else one for one in to_run]
+        to_run = [query.in_mode(mode) if query.name in named else query for query in to_run]
     if console:
-        to_run = [one.on_console() for one in to_run if one.name in named]
+        to_run = [query.on_console() for query in to_run if query.name in named]
     _continue_for(to_run, settings)
     raise_if_access_denied(settings.kafka)
     if not console:
-        create_own_topics(to_run, settings)
-    in_real_time = not once and any(one.real_time for one in to_run)
+        create_topics_of_new_versions(to_run, settings)
+    in_real_time = not once and any(query.real_time for query in to_run)
     with _session(settings, once=once, in_real_time=in_real_time) as (spark, stop):
         # The dead letters of a named query may be written by another process.
-        letters = [one.name for one in to_run if named and one.name not in named]
+        letters = [query.name for query in to_run if named and query.name not in named]
         Runner(spark, settings, err.print, stop, once=once).run(to_run, unless_running=letters)
 
 
@@ -95,18 +95,18 @@ def reset(
     settings = Settings.from_environment()
     chosen = named(query, settings)
     with locked_checkpoints(chosen, settings):
-        found = deletions(chosen, settings)
-        if not found:
+        to_delete = deletions(chosen, settings)
+        if not to_delete:
             out.print(f"nothing to delete: {query} is as before its first run")
             return
-        for deletion in found:
-            out.print(deletion.what)
+        for deletion in to_delete:
+            out.print(deletion.description)
         if chosen.sink.is_kept:
             out.print(f"note: what is in {chosen.sink.place} stays; the next run writes it again, with the same keys")
         for note in chosen.source.reset_notes(settings):
             out.print(f"note: {note}")
         confirm(f"delete this, so that {query} recounts from the start at its next run?", yes=yes)
-        delete(chosen, settings, found)
+        delete(chosen, settings, to_delete)
     out.print(f"deleted; {query} recounts from the start at its next run")
 
 
@@ -138,21 +138,21 @@ def state(
     batches = readable_batches(name, settings, changes or ([] if batch is None else [batch]))
     after = batches[-1] if batch is None else batch
     with running_session(settings) as spark:
-        held = State(spark, Checkpoint(name.folder(settings)))
+        query_state = State(spark, Checkpoint(name.folder(settings)))
         if changes is not None:
-            found = held.changes(changes, key or [], limit)
+            table = query_state.changes(changes, key or [], limit)
         elif timers:
-            found = held.timers(after, key or [], limit)
+            table = query_state.timers(after, key or [], limit)
         else:
-            found = held.rows(after, key or [], limit) if rows or key else held.overview(after)
+            table = query_state.rows(after, key or [], limit) if rows or key else query_state.overview(after)
     if output_format == "table":
-        what = f"batches {changes[0]} to {changes[1]}" if changes else f"after batch {after}"
-        out.print(f"{name}, {what} (batches {batches[0]} to {batches[-1]} can be read)")
-    show(found, output_format, limit)
+        shown_batches = f"batches {changes[0]} to {changes[1]}" if changes else f"after batch {after}"
+        out.print(f"{name}, {shown_batches} (batches {batches[0]} to {batches[-1]} can be read)")
+    show(table, output_format, limit)
 
 
 def _continue_for(queries: "list[Query]", settings: Settings) -> None:
-    if writer := next((one.name for one in queries if one.sink.delta_table(settings)), None):
+    if writer := next((query.name for query in queries if query.sink.delta_table(settings)), None):
         continue_with_delta(f"query {writer}")
 
 

@@ -113,7 +113,7 @@ def start_stream(
     # From a checkpoint of real-time mode, one batch takes all: docs/explained/checkpoints.md.
     if once and isinstance(query.source, KafkaTopic) and (query.real_time is None or checkpoint.query_id is None):
         query = replace(query, source=replace(query.source, reader=None))
-    if (topic := sources_of_partitions(query)) and query.watermark:
+    if (topic := topic_read_by_partition(query)) and query.watermark:
         streams = topic.streams(spark, settings, shares(partitions, checkpoint.partitions))
         rows = united([query.decoded(records, schemas) for records in streams], query.watermark, settings)
     else:
@@ -137,7 +137,7 @@ def start_stream(
         raise StreamgaugeError(msg) from error
 
 
-def sources_of_partitions(query: Query) -> KafkaTopic | None:
-    """The topic of which each partition is a source of its own, for its watermark: in real-time mode, Spark takes no source twice in a union."""
+def topic_read_by_partition(query: Query) -> KafkaTopic | None:
+    """The query's topic, if each partition is a source with its own watermark: in real-time mode, a union cannot use one source twice."""
     source = query.source
     return source if query.real_time is not None and query.watermark is not None and isinstance(source, KafkaTopic) else None

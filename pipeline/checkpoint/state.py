@@ -1,6 +1,6 @@
 """Reads a query's state from its checkpoint, with Spark's state data sources `state-metadata` and `statestore`.
 
-The state of a committed batch is a set of files that never change. They are read beside the running query: without a lock, without a copy,
+The state of a committed batch is a set of files that never change. They are read while the query runs: without a lock, without a copy,
 and without writing to the checkpoint. Spark deletes them about a hundred batches later; a read that is overtaken by that fails with one line.
 """
 
@@ -25,7 +25,7 @@ from infrastructure.storage.removal import bytes_on_disk
 from pipeline.spark.errors import spark_errors
 
 MAX_FULLEST = 3
-_OF_THE_SOURCE = {"key", "partition_id", "batch_id", "change_type"}
+_SOURCE_COLUMNS = {"key", "partition_id", "batch_id", "change_type"}
 _FAILED = "Spark cannot read the state"
 _JSON = {"ignoreNullFields": "false"}
 
@@ -78,8 +78,8 @@ class State:
     def parts(self) -> list[Part]:
         """The parts, by operator."""
         with spark_errors(_FAILED):
-            found = self._spark.read.format("state-metadata").load(str(self._folder)).orderBy("operatorId", "stateStoreName").collect()
-        return [part for row in found for part in _parts(row)]
+            metadata = self._spark.read.format("state-metadata").load(str(self._folder)).orderBy("operatorId", "stateStoreName").collect()
+        return [part for row in metadata for part in _parts(row)]
 
     def overview(self, batch: int) -> Rows:
         """What each part holds after `batch`.
@@ -112,12 +112,12 @@ class State:
         return self._view(["due", "key"], read, list(one_per_operator.values()), keys, limit)
 
     def _view(self, columns: list[str], read: Callable[[Part], DataFrame], parts: Sequence[Part], keys: Sequence[str], limit: int) -> Rows:
-        found: list[list[Any]] = []
+        all_rows: list[list[Any]] = []
         for part in parts:
             with spark_errors(_FAILED):
                 rows = _collected(_matching(read(part), keys), limit + 1)
-            found += [[part.operator, part.label, *row] for row in rows]
-        return Rows(["operator", "state", *columns], found[:limit], is_cut=len(found) > limit)
+            all_rows += [[part.operator, part.label, *row] for row in rows]
+        return Rows(["operator", "state", *columns], all_rows[:limit], is_cut=len(all_rows) > limit)
 
     def _summary(self, part: Part, batch: int) -> list[Any]:
         with spark_errors(_FAILED):
@@ -137,7 +137,7 @@ class State:
         if part.variable is not None:
             reader = reader.option("stateVarName", part.variable)
         rows = reader.load(str(self._folder))
-        values = [name for name in rows.columns if name not in _OF_THE_SOURCE]
+        values = [name for name in rows.columns if name not in _SOURCE_COLUMNS]
         value = F.col("value") if values == ["value"] else F.struct(*values)
         changed = [F.col("batch_id").alias("batch"), F.col("change_type").alias("change")] if "batch_id" in rows.columns else []
         rows = rows.select(*changed, "key", value.alias("value"))
@@ -148,24 +148,24 @@ def _parts(row: T.Row) -> Iterator[Part]:
     part = Part(row["operatorId"], row["operatorName"], row["stateStoreName"])
     names = [variable["stateName"] for variable in json.loads(row["operatorProperties"] or "{}").get("stateVariables", [])]
     has_timers = any(name.startswith(("$eventTimers", "$procTimers")) for name in names)
-    own = sorted(name for name in names if not name.startswith("$"))  # those of Spark begin with $: timers, indexes of times to live
-    yield from (replace(part, variable=name, has_timers=has_timers) for name in own) if names else (part,)
+    variables = sorted(name for name in names if not name.startswith("$"))  # those of Spark begin with $: timers, indexes of times to live
+    yield from (replace(part, variable=name, has_timers=has_timers) for name in variables) if names else (part,)
 
 
 def _matching(rows: DataFrame, keys: Sequence[str]) -> DataFrame:
     leaves = _leaves(rows.schema["key"].dataType, F.col("key"))
     for text in keys:
         moment = F.try_to_timestamp(F.lit(text))
-        same = [leaf == moment if isinstance(kind, T.TimestampType) else leaf.cast("string") == text for _, leaf, kind in leaves]
-        rows = rows.where(reduce(Column.__or__, (F.coalesce(one, F.lit(False)) for one in same)))  # noqa: FBT003
+        conditions = [leaf == moment if isinstance(kind, T.TimestampType) else leaf.cast("string") == text for _, leaf, kind in leaves]
+        rows = rows.where(reduce(Column.__or__, (F.coalesce(condition, F.lit(False)) for condition in conditions)))  # noqa: FBT003
     return rows
 
 
 def _collected(rows: DataFrame, limit: int) -> list[list[Any]]:
     """At most `limit` rows, in order of their columns."""
     order = [name for name in rows.columns if name != "value"]  # a value may hold a map, which has no order
-    found = rows.withColumn("row", F.to_json(F.struct("*"), _JSON)).orderBy(*order, "row").limit(limit).collect()
-    return [list(orjson.loads(row["row"]).values()) for row in found]
+    collected = rows.withColumn("row", F.to_json(F.struct("*"), _JSON)).orderBy(*order, "row").limit(limit).collect()
+    return [list(orjson.loads(row["row"]).values()) for row in collected]
 
 
 def _leaves(kind: T.DataType, column: Column, name: str = "") -> list[tuple[str, Column, T.DataType]]:

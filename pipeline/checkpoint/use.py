@@ -1,4 +1,4 @@
-"""Which process and which owner use a checkpoint, and whether it is one of the query's source.
+"""Which process and which owner use a checkpoint, and whether it belongs to the query's source.
 
 All functions raise StoreUnavailable when the object store of the checkpoints cannot be reached.
 """
@@ -37,7 +37,7 @@ class OtherOwner(StreamgaugeError):  # noqa: N818
 
 
 class OtherSource(StreamgaugeError):  # noqa: N818
-    """A checkpoint is of another source than the query's."""
+    """A checkpoint belongs to another source than the query's."""
 
     def __init__(self, query: str, had: Iterable[str], has: Iterable[str]) -> None:
         of_files = any(source.startswith(SCHEME) for source in (*had, *has))
@@ -49,7 +49,7 @@ class OtherSource(StreamgaugeError):  # noqa: N818
 
 @contextmanager
 def locked(place: CheckpointPlace, jvm_pid: int | None = None) -> Iterator[None]:
-    """Locks the checkpoint for this process. jvm_pid: of the Spark driver that will use it, if any.
+    """Locks the checkpoint for this process. jvm_pid: the process id of the Spark driver that will use it, if any.
 
     Raises InUse immediately when another process holds it. A killed process does not, but its Spark driver continues for a moment:
     raises StreamgaugeError when that does not end.
@@ -83,15 +83,15 @@ def check_reset(query: str, settings: Settings) -> None:
 
 
 def check_source(place: CheckpointPlace, ids: Mapping[str, str], settings: Settings) -> None:
-    """Records which source the offsets belong to. ids: of its topics, by name; or of the folder, as `files:/folder`.
+    """Records which source the offsets belong to. ids: the ids of its topics, by name; of files, `files:/folder` without an id.
 
     Raises StreamgaugeError when the checkpoint belongs to another source. Also when a topic's id has changed, unless
     settings.fail_on_data_loss is off: Spark alone would not notice once the new topic holds as many records as the old one did.
     """
-    query, noted = place.name.query, text_of(place.sidecar(".topics"))
-    old = orjson.loads(noted) if noted and Checkpoint(place.folder).planned else {}
-    if others := [name for name in old if name not in ids]:
-        raise OtherSource(query, others, ids)
+    query, recorded = place.name.query, text_of(place.sidecar(".topics"))
+    old = orjson.loads(recorded) if recorded and Checkpoint(place.folder).planned else {}
+    if other_sources := [name for name in old if name not in ids]:
+        raise OtherSource(query, other_sources, ids)
     recreated = sorted(name for name, topic_id in ids.items() if old.get(name, topic_id) != topic_id)
     if recreated and settings.fail_on_data_loss:
         raise StreamgaugeError(records_gone(query, f"topic {', '.join(recreated)} was deleted and recreated"))
@@ -104,7 +104,7 @@ def claim(settings: Settings) -> None:
 
     On disk, locks keep out a second pipeline, but only on one machine.
 
-    Raises StreamgaugeError when it is another one, and StoreUnavailable when the object store cannot be reached.
+    Raises StreamgaugeError when they have another owner, and StoreUnavailable when the object store cannot be reached.
     """
     if settings.checkpoint_uri:
         write_new(settings.checkpoints / OWNER, settings.owner)

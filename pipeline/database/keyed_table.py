@@ -102,13 +102,17 @@ class KeyedTable:
             if batch == 0:
                 self._empty(connection)
             upsert = _INSERT[self.database.engine.dialect.name](self.table)
-            others = {name: upsert.excluded[name] for name in self.columns.names if name not in self.key}
-            upsert = upsert.on_conflict_do_update(index_elements=list(self.key), set_=others) if others else upsert.on_conflict_do_nothing()
+            other_columns = {name: upsert.excluded[name] for name in self.columns.names if name not in self.key}
+            upsert = (
+                upsert.on_conflict_do_update(index_elements=list(self.key), set_=other_columns)
+                if other_columns
+                else upsert.on_conflict_do_nothing()
+            )
             deletion = self.table.delete().where(*(self.table.c[name] == sa.bindparam(name) for name in self.key))
             for statement, is_deletion in ((upsert, False), (deletion, True)):
                 rows = changes.filter(pc.field(IS_DELETED) == is_deletion).drop_columns(IS_DELETED)
-                for some in rows.to_batches(max_chunksize=_ROWS_AT_ONCE):
-                    connection.execute(statement, some.to_pylist())
+                for chunk in rows.to_batches(max_chunksize=_ROWS_AT_ONCE):
+                    connection.execute(statement, chunk.to_pylist())
 
     def _empty(self, connection: sa.Connection) -> None:
         """Deletes all rows. Creates the table again if the query has got other columns."""

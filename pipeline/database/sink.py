@@ -52,8 +52,8 @@ class DatabaseTable(Sink):
 
     def newest(self, changes: DataFrame) -> DataFrame:
         """The last change of each key, and of the null key of those that have none; UNREADABLE is that of all changes."""
-        others = [name for name in changes.columns if name not in {*self.key, UNREADABLE, OFFSET}]
-        last, unreadable = F.max_by(F.struct(*others), OFFSET).alias("last"), F.sum(UNREADABLE).alias(UNREADABLE)
+        other_columns = [name for name in changes.columns if name not in {*self.key, UNREADABLE, OFFSET}]
+        last, unreadable = F.max_by(F.struct(*other_columns), OFFSET).alias("last"), F.sum(UNREADABLE).alias(UNREADABLE)
         return changes.groupBy(*self.key).agg(last, unreadable).select(*self.key, UNREADABLE, "last.*")
 
     def writer(self, rows: DataFrame, settings: Settings) -> DataStreamWriter:

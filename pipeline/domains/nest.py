@@ -51,15 +51,15 @@ CAMERA = (
 DOCUMENT = f"devices struct<cameras: map<string, struct<{CAMERA}>>>"
 
 
-def camera_stats(seen: DataFrame, locations: DataFrame) -> DataFrame:
+def camera_stats(sightings: DataFrame, locations: DataFrame) -> DataFrame:
     """People seen per zip code and hour.
 
-    seen: device_id, start_time; duplicates are removed.
+    sightings: device_id, start_time; duplicates are removed.
     locations: device_id, zip_code; unique by device_id.
     Returns zip_code, window{start, end}, count (long). The window is the hour of start_time. Cameras without a location count as "unknown".
     """
     return (
-        seen.dropDuplicates(list(SIGHTING))
+        sightings.dropDuplicates(list(SIGHTING))
         .join(F.broadcast(locations), "device_id", how="left")
         .groupBy(F.coalesce("zip_code", F.lit(UNKNOWN)).alias("zip_code"), F.window("start_time", "1 hour"))
         .count()

@@ -18,15 +18,15 @@ from pipeline.sources.watermarks import Watermark
 from pipeline.state.early_sessions import early_sessions
 
 
-def crowds(seen: DataFrame, locations: DataFrame, crowd: int) -> DataFrame:
+def crowds(sightings: DataFrame, locations: DataFrame, crowd: int) -> DataFrame:
     """When the number of people seen in a zip code and hour reached `crowd`; no row for an hour in which it did not.
 
-    seen, locations: as for nest.camera_stats. Returns zip_code, window{start, end}, crowd (int), reached_at (timestamp, the event time of the
+    sightings, locations: as for nest.camera_stats. Returns zip_code, window{start, end}, crowd (int), reached_at (timestamp, the event time of the
     sighting that made the crowd; one that arrives later and happened earlier moves it back). The state holds all times of an hour.
     """
     times = F.sort_array(F.collect_list("start_time"))
     return (
-        seen.dropDuplicates(list(SIGHTING))
+        sightings.dropDuplicates(list(SIGHTING))
         .join(F.broadcast(locations), "device_id", how="left")
         .withColumn("zip_code", F.coalesce("zip_code", F.lit(UNKNOWN)))
         .groupBy("zip_code", F.window("start_time", "1 hour"))
@@ -36,17 +36,17 @@ def crowds(seen: DataFrame, locations: DataFrame, crowd: int) -> DataFrame:
     )
 
 
-def camera_activity(seen: DataFrame, locations: DataFrame, *, timeout_ms: int) -> DataFrame:
+def camera_activity(sightings: DataFrame, locations: DataFrame, *, timeout_ms: int) -> DataFrame:
     """When each camera began to see people, and when it last did; the beginning is the first sighting after `timeout_ms` without one.
 
-    seen, locations: as for nest.camera_stats.
+    sightings, locations: as for nest.camera_stats.
     Returns device_id, zip_code, first_activity, last_activity (timestamps, whole ms), sightings (long). If a camera has seen nobody for
     longer than `timeout_ms`, all columns but device_id are null.
     """
     event_id, totals = F.unix_micros("start_time").cast("string"), F.array().cast("array<decimal(22, 2)>")
     at_ms = F.unix_millis("start_time")
-    sightings = seen.select("device_id", "start_time", at_ms.alias("at_ms"), event_id.alias("id"), totals.alias("totals"))
-    newest = early_sessions(sightings, "device_id", timeout_ms, newest_only=True)
+    events = sightings.select("device_id", "start_time", at_ms.alias("at_ms"), event_id.alias("id"), totals.alias("totals"))
+    newest = early_sessions(events, "device_id", timeout_ms, newest_only=True)
     is_active = F.col("events").isNotNull()
     first, last = (F.timestamp_millis(F.when(is_active, F.col(name))) for name in ("start_ms", "last_ms"))
     return newest.join(F.broadcast(locations), "device_id", how="left").select(

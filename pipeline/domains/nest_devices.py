@@ -134,9 +134,9 @@ def alarms(records: DataFrame, future: str) -> DataFrame:
 
 
 def alarm_alerts(reports: DataFrame) -> DataFrame:
-    """One alert for each alarm, its state other than ok, and each hour that it lasts, as soon as it is first reported in that hour.
+    """One alert for each alarm, state other than ok, and hour, as soon as it is first reported in that hour.
 
-    An alert tells nothing of the report that came first, so it is the same in whatever order they come.
+    An alert contains nothing of that report, so it is the same in whatever order reports arrive.
 
     reports: columns of `alarms`.
     Returns device_id, structure_id, alarm, state, window{start, end}, and the columns of an alert: time (start of the hour), level (error in

@@ -54,7 +54,7 @@ def trips(records: DataFrame, future: str) -> DataFrame:
     Returns topic, partition, offset, fingerprint (SHA-256 of the value), pickup and dropoff (timestamps), and the other columns of TRIP.
     """
     fields = fields_of(TRIP)
-    others = [name for name in fields.names if name not in _TIMES]
+    other_fields = [name for name in fields.names if name not in _TIMES]
     # A row of an array of one: Spark would parse the trip once for the condition, and again for the columns.
     usable = F.filter(F.array(_read()), lambda read: _time_reason(_ms(read, "lpep_dropoff_datetime"), future).isNull())
     return (
@@ -65,7 +65,10 @@ def trips(records: DataFrame, future: str) -> DataFrame:
             F.sha2("value", 256).alias("fingerprint"),
             _timestamp(_ms(F.col("read"), "lpep_pickup_datetime")).alias("pickup"),
             _timestamp(_ms(F.col("read"), "lpep_dropoff_datetime")).alias("dropoff"),
-            *(value_of(F.col(f"read.document.{name}"), fields[name].dataType, may_be_rounded(_text())).alias(name) for name in others),
+            *(
+                value_of(F.col(f"read.document.{name}"), fields[name].dataType, may_be_rounded(_text())).alias(name)
+                for name in other_fields
+            ),
         )
     )
 

@@ -34,14 +34,14 @@ _ARCHIVED_KEY = ("coalesce(nullif(meta.id, ''), concat_ws('-', kafka_topic, kafk
 _MAX_PAGE_BYTES = 2**40  # far above any real page, and sums still fit a long
 
 
-def edits(records: DataFrame, schemas: WriterSchemas, future: str, others: Sequence[str] = ()) -> DataFrame:
+def edits(records: DataFrame, schemas: WriterSchemas, future: str, extra_fields: Sequence[str] = ()) -> DataFrame:
     """Edits, one row per report: an edit that is reported twice gives two rows.
 
     records: columns of sources.kafka.RECORD, with values written by `schemas`.
     future: how far an edit may be ahead of its record, e.g. "10 minutes"; edits further ahead are dropped.
-    others: further fields of schemas.reader to return, which are identifiers; edits with longer ones are dropped.
+    extra_fields: further fields of schemas.reader to return, which are identifiers; edits with longer ones are dropped.
     Returns topic, partition, offset, event_id, edited_at (the event time), requested_by ("Bot" or "Human"), wiki, namespace (long),
-    bytes (long, the change in page size; 0 if unknown), and `others`.
+    bytes (long, the change in page size; 0 if unknown), and `extra_fields`.
     """
     event = F.col("event")
     old, new = _whole_number(event["length"]["old"]), _whole_number(event["length"]["new"])
@@ -49,7 +49,7 @@ def edits(records: DataFrame, schemas: WriterSchemas, future: str, others: Seque
     return (
         events(records, schemas)
         .where(event[IS_READ] & _is_edit(event) & _is_whole(event) & (_time_of(event) <= latest_event(future)))
-        .where(reduce(and_, (is_identifier(event[name]) for name in others), F.lit(True)))  # noqa: FBT003
+        .where(reduce(and_, (is_identifier(event[name]) for name in extra_fields), F.lit(True)))  # noqa: FBT003
         .select(
             *ORIGIN,
             F.coalesce(F.nullif(event["meta"]["id"], F.lit("")), F.concat_ws("-", *ORIGIN)).alias("event_id"),
@@ -58,7 +58,7 @@ def edits(records: DataFrame, schemas: WriterSchemas, future: str, others: Seque
             event["wiki"].alias("wiki"),
             _whole_number(event["namespace"]).alias("namespace"),
             F.when(are_sizes, new - old).otherwise(0).alias("bytes"),
-            *(event[name].alias(name) for name in others),
+            *(event[name].alias(name) for name in extra_fields),
         )
     )
 
@@ -119,7 +119,7 @@ def changes(records: DataFrame, schemas: WriterSchemas) -> DataFrame:
     """
     event = F.col("event")
     read = events(records, schemas).where(event[IS_READ])
-    own = {
+    metadata = {
         **{f"kafka_{name}": F.col(name) for name in (*ORIGIN, "timestamp")},
         "changed_at": _time_of(event),
         "date": F.to_date(F.coalesce(_time_of(event), "timestamp")),
@@ -127,10 +127,10 @@ def changes(records: DataFrame, schemas: WriterSchemas) -> DataFrame:
     fields: dict[str, Column] = {}
     for name in (name for name in read.select("event.*").columns if name != IS_READ):
         column = name
-        while column.lower() in {*own, *map(str.lower, fields)}:
+        while column.lower() in {*metadata, *map(str.lower, fields)}:
             column = f"event_{column}"
         fields[column] = event[name]
-    return read.select(*(column.alias(name) for name, column in {**own, **fields}.items()))
+    return read.select(*(column.alias(name) for name, column in {**metadata, **fields}.items()))
 
 
 def unusable(records: DataFrame, schemas: WriterSchemas, future: str) -> DataFrame:
@@ -220,7 +220,7 @@ def queries(settings: Settings) -> tuple[Query, ...]:
             "wikimedia-editor-sessions",
             source=source,
             subject=CHANGES,
-            decode=partial(edits, future=settings.future, others=("user",)),
+            decode=partial(edits, future=settings.future, extra_fields=("user",)),
             watermark=Watermark("edited_at", delay=settings.wikimedia_watermark),
             transform=editor_sessions,
             sink=CompactedTopic(WIKIMEDIA_EDITOR_SESSIONS, key=("user", "window")),

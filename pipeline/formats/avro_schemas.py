@@ -29,18 +29,18 @@ class UnusableSchemaError(ValueError):
     """A schema that no reader can be made of. The message says why."""
 
 
-def reader_schema(versions: Sequence[str], own: str) -> str:
+def reader_schema(versions: Sequence[str], project_schema: str) -> str:
     """A record schema that reads values of every version without losing a field.
 
     versions: the writer schemas, oldest first.
-    own: the schema the reader's code was written for. It decides the types of its fields, except that numbers widen as in `versions`. Other
+    project_schema: the schema the reader's code was written for. It decides the types of its fields, except that numbers widen as in `versions`. Other
     fields have the type of the newest version that contains them. Those that no column can hold, see `_tabular`, are left out.
     Every field is nullable, and null where the writer has neither the field nor a default.
     Raises UnusableSchemaError for a version that is not a record, not self-contained, or that the reader would misread.
     """
     records = [_record(version) for version in versions]
-    reader = _optional_fields(reduce(_merged, reversed(records), _record(own)))
-    for problem in (*_twins(reader), *(problem for record in records for problem in _misread(reader, record))):
+    reader = _optional_fields(reduce(_merged, reversed(records), _record(project_schema)))
+    for problem in (*_case_clashes(reader), *(problem for record in records for problem in _misread(reader, record))):
         raise UnusableSchemaError(problem)
     return json.dumps(without_new_types(_defined_once(reader, set())))
 
@@ -76,7 +76,7 @@ def _record(text: str) -> Schema:
     if not is_record(schema):
         msg = "it is not a record"
         raise UnusableSchemaError(msg)
-    fields = [{**field, "type": kept} for field in schema["fields"] if (kept := _tabular(field["type"]))]
+    fields = [{**field, "type": kind} for field in schema["fields"] if (kind := _tabular(field["type"]))]
     return {**schema, "fields": fields}
 
 
@@ -88,14 +88,14 @@ def _tabular(schema: Schema) -> Schema | None:
     if isinstance(schema, str):  # expanded, so another name is that of an enclosing type
         return schema if schema in PRIMITIVE - {"null"} else None
     if is_record(schema):
-        fields = [{**field, "type": kept} for field in schema["fields"] if (kept := _tabular(field["type"]))]
+        fields = [{**field, "type": kind} for field in schema["fields"] if (kind := _tabular(field["type"]))]
         return {**schema, "fields": fields} if fields else None
     inner = {name: _tabular(schema[name]) for name in ("items", "values") if name in schema}
     return None if None in inner.values() or schema["type"] == "null" else {**schema, **inner}
 
 
-def _twins(schema: Schema) -> Iterator[str]:
-    """Says which fields of a record differ by case only: Spark's columns do not."""
+def _case_clashes(schema: Schema) -> Iterator[str]:
+    """Says which fields of a record differ by case only, which Spark's columns cannot."""
     for branch in branches_of(schema):
         if not isinstance(branch, dict):
             continue
@@ -104,7 +104,7 @@ def _twins(schema: Schema) -> Iterator[str]:
         for name in (name for name, count in counts.items() if count > 1):
             yield f"the names of its fields {' and '.join(field['name'] for field in fields if field['name'].lower() == name)} differ by case only"
         for inner in parts_of(branch):
-            yield from _twins(inner)
+            yield from _case_clashes(inner)
 
 
 def _misread(reader: Schema, writer: Schema, name: str = "") -> Iterator[str]:
@@ -112,17 +112,17 @@ def _misread(reader: Schema, writer: Schema, name: str = "") -> Iterator[str]:
     meant, written = _meanings(reader), _meanings(writer)
     if meant and not written <= meant:
         yield f"the logical type of its field {name} is {_listed(written)}; expected {_listed(meant)}"
-    for one in filter(is_record, branches_of(writer)):
-        for other in filter(is_record, branches_of(reader)):
-            types = {field["name"]: field["type"] for field in other["fields"]}
-            for field in one["fields"]:
+    for written_type in filter(is_record, branches_of(writer)):
+        for read_type in filter(is_record, branches_of(reader)):
+            types = {field["name"]: field["type"] for field in read_type["fields"]}
+            for field in written_type["fields"]:
                 if field["name"] in types:
                     yield from _misread(types[field["name"]], field["type"], f"{name}.{field['name']}".removeprefix("."))
     for inner in ("items", "values"):
-        for one in branches_of(writer):
-            for other in branches_of(reader):
-                if isinstance(one, dict) and isinstance(other, dict) and inner in one and inner in other:
-                    yield from _misread(other[inner], one[inner], name)
+        for written_type in branches_of(writer):
+            for read_type in branches_of(reader):
+                if isinstance(written_type, dict) and isinstance(read_type, dict) and inner in written_type and inner in read_type:
+                    yield from _misread(read_type[inner], written_type[inner], name)
 
 
 def _meanings(schema: Schema) -> set[tuple[Any, ...]]:
@@ -141,24 +141,24 @@ def _listed(meanings: set[tuple[Any, ...]]) -> str:
     return " or ".join(sorted(" ".join(map(str, meaning)) or "none" for meaning in meanings))
 
 
-def _merged(one: Schema, other: Schema) -> Schema:
-    """`one` plus the fields and symbols that only `other` has, at every level, with the wider of two number types."""
-    if isinstance(one, list):
-        return [_merged(branch, other) for branch in one]
-    if _is_enum(one):
+def _merged(base: Schema, other: Schema) -> Schema:
+    """`base` plus the fields and symbols that only `other` has, at every level, with the wider of two number types."""
+    if isinstance(base, list):
+        return [_merged(branch, other) for branch in base]
+    if _is_enum(base):
         symbols = (symbol for branch in branches_of(other) if _is_enum(branch) for symbol in branch["symbols"])
-        return {**one, "symbols": list(dict.fromkeys([*one["symbols"], *symbols]))}
-    if one in _WIDER:
-        return max([one, *(branch for branch in branches_of(other) if branch in _WIDER)], key=_WIDER.index)
+        return {**base, "symbols": list(dict.fromkeys([*base["symbols"], *symbols]))}
+    if base in _WIDER:
+        return max([base, *(branch for branch in branches_of(other) if branch in _WIDER)], key=_WIDER.index)
     record = next(filter(is_record, branches_of(other)), None)
-    if record is None or not is_record(one):
-        return one
-    others = {field["name"]: field for field in record["fields"]}
+    if record is None or not is_record(base):
+        return base
+    remaining = {field["name"]: field for field in record["fields"]}
     fields = [
-        {**field, "type": _merged(field["type"], others.pop(field["name"])["type"])} if field["name"] in others else field
-        for field in one["fields"]
+        {**field, "type": _merged(field["type"], remaining.pop(field["name"])["type"])} if field["name"] in remaining else field
+        for field in base["fields"]
     ]
-    return {**one, "fields": [*fields, *others.values()]}
+    return {**base, "fields": [*fields, *remaining.values()]}
 
 
 def _is_enum(schema: Schema) -> bool:
@@ -168,7 +168,7 @@ def _is_enum(schema: Schema) -> bool:
 def _optional_fields(schema: Schema) -> Schema:
     """`schema` with every record field, at every level, nullable and with a default: its own, or else null."""
     if isinstance(schema, list):
-        return [_optional_fields(one) for one in schema]
+        return [_optional_fields(branch) for branch in schema]
     if not is_record(schema):
         return schema
     return {**schema, "fields": [_optional(field) for field in schema["fields"]]}
@@ -185,7 +185,7 @@ def _optional(field: dict[str, Any]) -> dict[str, Any]:
 def _defined_once(schema: Schema, defined: set[str]) -> Schema:
     """`schema` with each named type defined at its first use and referred to by name afterwards, as Avro requires."""
     if isinstance(schema, list):
-        return [_defined_once(one, defined) for one in schema]
+        return [_defined_once(branch, defined) for branch in schema]
     if not isinstance(schema, dict):
         return schema
     if "name" in schema:

@@ -50,14 +50,14 @@ class Subject:
 class WriterSchemas:
     """The known writer schemas of a subject at one point in time.
 
-    own: the project's schema, in JSON.
+    project_schema: the project's schema, in JSON.
     by_id: schema by the id in the values, oldest first.
     unusable: ids of `by_id` whose schema cannot be read beside the others, with the reason.
     absent: ids for which the registry has no Avro schema.
     is_full: whether the registry was asked for too many ids: then every other id is a dead letter too.
     """
 
-    own: str
+    project_schema: str
     by_id: Mapping[int, str] = field(default_factory=dict)
     unusable: Mapping[int, str] = field(default_factory=dict)
     absent: frozenset[int] = frozenset()
@@ -71,11 +71,11 @@ class WriterSchemas:
     @cached_property
     def reader(self) -> str:
         """The reader schema: the fields of all usable versions, each null where the writer lacks it."""
-        return reader_schema(list(self.usable.values()), self.own)
+        return reader_schema(list(self.usable.values()), self.project_schema)
 
     @cached_property
     def _limits(self) -> dict[int, int]:
-        """By id, how long a value of a schema may be that contains its own type."""
+        """The maximum length of values, by id, for schemas that contain their own type."""
         return {number: limit for number, text in self.usable.items() if (limit := most_bytes(text))}
 
     def event(self, value: Column) -> Column:
@@ -93,7 +93,7 @@ class WriterSchemas:
         ]
         unknown = F.raise_error(F.concat(F.lit(_UNKNOWN), _id(value)))
         cases = [*decoded, (self.may_be_new(value), unknown)]
-        nothing = from_avro(F.lit(None).cast("binary"), self.own, options)  # a typed null, even if no id is known
+        nothing = from_avro(F.lit(None).cast("binary"), self.project_schema, options)  # a typed null, even if no id is known
         return reduce(lambda branches, case: branches.when(*case), cases[1:], F.when(*cases[0])).otherwise(nothing)
 
     def reason(self, value: Column, event: Column) -> Column:

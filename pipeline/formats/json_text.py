@@ -92,7 +92,7 @@ def names_differ_in_case_only(text: Column) -> Column:
 
 
 def is_rounded(number: Column) -> Column:
-    """Whether a double that is made of the number has other digits. A double has 15 to 17 of them."""
+    """Whether a conversion to double changes the number. A double has 15 to 17 digits."""
     return _digits(number) != _digits(number.try_cast("double").cast("string"))
 
 
@@ -102,7 +102,7 @@ def is_lost(number: Column) -> Column:
 
 
 def is_infinite(number: Column) -> Column:
-    """Whether the number is read as a double, because of a point or an exponent, and is beyond them."""
+    """Whether the number is read as a double, because of a point or an exponent, and is too large for one."""
     return number.rlike("[.eE]") & (F.abs(number.try_cast("double")) == float("inf"))
 
 

@@ -82,40 +82,40 @@ class SchemaBook:
 
     def _fetched(self, subject: Subject, before: WriterSchemas, ids: Iterable[int]) -> WriterSchemas:
         """The schemas of the subject, those of `before`, and those of the first MOST_UNKNOWN_IDS other `ids`."""
-        own = self._registry.versions(subject.name)
-        unknown = [number for number in dict.fromkeys(ids) if number not in own]
+        registered = self._registry.versions(subject.name)
+        unknown = [number for number in dict.fromkeys(ids) if number not in registered]
         asked = unknown[:MOST_UNKNOWN_IDS]
         fetched = {number: text for number in asked if (text := self._registry.schema(number))}
-        others = {number: text for number, text in sorted({**before.by_id, **fetched}.items()) if number not in own}
+        other_schemas = {number: text for number, text in sorted({**before.by_id, **fetched}.items()) if number not in registered}
         # The subject's own versions decide: they are judged first, and come last, so that the newest one gives the types in the reader schema.
-        by_id = {**others, **own}
-        unusable = _unusable(subject.schema, by_id, [*own, *others])
+        by_id = {**other_schemas, **registered}
+        unusable = _unusable(subject.schema, by_id, [*registered, *other_schemas])
         return WriterSchemas(subject.schema, by_id, unusable, frozenset(asked) - by_id.keys(), is_full=len(unknown) > len(asked))
 
 
-def _unusable(own: str, by_id: Mapping[int, str], order: Iterable[int]) -> dict[int, str]:
+def _unusable(project_schema: str, by_id: Mapping[int, str], order: Iterable[int]) -> dict[int, str]:
     """The schemas in `by_id` that cannot be read beside those before them in `order`: the reason by id."""
-    if _problem(own, by_id.values()) is None:
+    if _problem(project_schema, by_id.values()) is None:
         return {}
     reasons: dict[int, str] = {}
     judged: set[int] = set()
     for number in order:
         judged.add(number)
-        if reason := _problem(own, [text for other, text in by_id.items() if other in judged and other not in reasons]):
+        if reason := _problem(project_schema, [text for other, text in by_id.items() if other in judged and other not in reasons]):
             reasons[number] = reason
     return reasons
 
 
-def _problem(own: str, versions: Iterable[str]) -> str | None:
+def _problem(project_schema: str, versions: Iterable[str]) -> str | None:
     """Why Spark cannot read values of all `versions`. None if it can."""
     spark, versions = SparkSession.active(), list(versions)
     try:
-        reader = with_marker(reader_schema(versions, own), IS_READ)
+        reader = with_marker(reader_schema(versions, project_schema), IS_READ)
         _ = spark.range(0).select(from_avro(F.lit(None).cast("binary"), reader)).schema
         avro = spark.sparkContext._jvm.org.apache.avro  # type: ignore[union-attr]
         avro.Schema.Parser().parse(reader)  # unlike Spark, it checks the defaults
-        for version in (own, *versions):
-            if not _reads(avro, reader, version) and _reads(avro, reader_schema([version], own), version):
+        for version in (project_schema, *versions):
+            if not _reads(avro, reader, version) and _reads(avro, reader_schema([version], project_schema), version):
                 return "a field of it has another type in another schema"
     except UnusableSchemaError as error:
         return str(error)

@@ -50,21 +50,23 @@ MAX_NAMES, MAX_FIELDS, MAX_TYPED_LEVELS = 200, 1000, 20
 """Of an object that is a column of its own; of a table, at all levels; of a column. Spark's plans grow with each, and its stack is bounded."""
 
 
-def widened(columns: T.StructType, seen: T.StructType, kept_as_text: KeptAsText, unrounded: T.StructType | None = None) -> T.StructType:
-    """`columns` with the new fields of `seen`, the type of documents, appended; the same object if there are none.
+def widened(columns: T.StructType, observed: T.StructType, kept_as_text: KeptAsText, unrounded: T.StructType | None = None) -> T.StructType:
+    """`columns` with the new fields of `observed`, the type of documents, appended; the same object if there are none.
 
     Of new fields, whole numbers become bigint, or decimal(38,0) beyond 64 bits; numbers with a fraction, be it .0, become double. Mixed types, objects with more
     than MAX_NAMES names, and objects and arrays without values become a string with the JSON text; this is noted in `kept_as_text`. Of the
     last ones, the first value changes the type: its documents would have that type if all had come at once.
-    unrounded: as `seen`, where numbers that a double rounds are strings; None if there are none.
+    unrounded: as `observed`, where numbers that a double rounds are strings; None if there are none.
     Raises TypeChanged when values do not fit a column, with each path and both types, and AmbiguousNames.
     """
     conflicts: list[str] = []
-    seen = cast("T.StructType", _with_leaves(_double_if_whole_by_chance, columns, seen, seen if unrounded is None else unrounded))
+    observed = cast(
+        "T.StructType", _with_leaves(_double_if_whole_by_chance, columns, observed, observed if unrounded is None else unrounded)
+    )
     if unrounded is not None:
-        rounding = T.StructType(list(_fields(columns, seen, "", dict(kept_as_text), [])))
-        seen = cast("T.StructType", _with_leaves(_mixed_if_rounded, rounding, seen, unrounded))
-    wider = T.StructType(list(_fields(columns, seen, "", kept_as_text, conflicts)))
+        rounding = T.StructType(list(_fields(columns, observed, "", dict(kept_as_text), [])))
+        observed = cast("T.StructType", _with_leaves(_mixed_if_rounded, rounding, observed, unrounded))
+    wider = T.StructType(list(_fields(columns, observed, "", kept_as_text, conflicts)))
     if conflicts:
         msg = "; ".join(conflicts)
         raise TypeChanged(msg)
@@ -86,7 +88,7 @@ def paths(struct: T.StructType, parent: str = "") -> Iterator[str]:
 
 
 def is_retyped(has: T.DataType, wanted: T.DataType) -> bool:
-    """Whether a column that is text in `has` is none in `wanted`, at any level."""
+    """Whether a column, at any level, is text in `has` and of another type in `wanted`."""
     match has, wanted:
         case T.StructType(), T.StructType():
             return any(is_retyped(field.dataType, wanted[field.name].dataType) for field in has if field.name in wanted.names)
@@ -96,7 +98,7 @@ def is_retyped(has: T.DataType, wanted: T.DataType) -> bool:
 
 
 def retyped(value: Column, has: T.DataType, wanted: T.DataType) -> Column:
-    """A column of type `has`, with its text as `wanted`: objects by their JSON text, and null for other types, as no value was there."""
+    """A column of type `has` with its text converted to `wanted`: JSON text to objects, and null for other types, which had no value yet."""
     if not is_retyped(has, wanted):
         return value
     match has, wanted:
@@ -111,66 +113,66 @@ def retyped(value: Column, has: T.DataType, wanted: T.DataType) -> Column:
 
 
 def _fields(
-    columns: T.StructType, seen: T.StructType, parent: str, kept_as_text: KeptAsText, conflicts: list[str], level: int = 1
+    columns: T.StructType, observed: T.StructType, parent: str, kept_as_text: KeptAsText, conflicts: list[str], level: int = 1
 ) -> Iterator[T.StructField]:
-    before, seen_types = ({field.name: field.dataType for field in struct} for struct in (columns, seen))
-    for name in before | seen_types:
+    before, observed_types = ({field.name: field.dataType for field in struct} for struct in (columns, observed))
+    for name in before | observed_types:
         path = _path(parent, name)
-        kind = _type(before.get(name), seen_types.get(name, T.NullType()), path, kept_as_text, conflicts, level)
+        kind = _type(before.get(name), observed_types.get(name, T.NullType()), path, kept_as_text, conflicts, level)
         if kind is not None:
             yield T.StructField(name, kind)
 
 
 def _type(
-    column: T.DataType | None, seen: T.DataType, path: str, kept_as_text: KeptAsText, conflicts: list[str], level: int
+    column: T.DataType | None, observed: T.DataType, path: str, kept_as_text: KeptAsText, conflicts: list[str], level: int
 ) -> T.DataType | None:
     """The type of a column, or of a new one if `column` is None. None for a new field that is always null."""
-    if _has_no_type_yet(seen, kept_as_text.get(path)):
+    if _has_no_type_yet(observed, kept_as_text.get(path)):
         column = None
         del kept_as_text[path]
-    match column, seen:
+    match column, observed:
         case (
             (_, T.NullType())
             | (T.StringType(), _)
             | (T.DoubleType(), T.LongType() | T.DecimalType())
             | (T.DecimalType(), T.LongType() | T.DecimalType(scale=0))
         ):
-            if kept_as_text.get(path) == NO_VALUE and not isinstance(seen, T.NullType):
+            if kept_as_text.get(path) == NO_VALUE and not isinstance(observed, T.NullType):
                 kept_as_text[path] = MIXED
             return column
-        case None, T.VariantType() | T.StructType() | T.ArrayType() if isinstance(seen, T.VariantType) or level > MAX_TYPED_LEVELS:
-            kept_as_text[path] = MIXED if isinstance(seen, T.VariantType) else f"more than {MAX_TYPED_LEVELS} levels"
+        case None, T.VariantType() | T.StructType() | T.ArrayType() if isinstance(observed, T.VariantType) or level > MAX_TYPED_LEVELS:
+            kept_as_text[path] = MIXED if isinstance(observed, T.VariantType) else f"more than {MAX_TYPED_LEVELS} levels"
             return T.StringType()
         case None | T.StructType(), T.StructType():
-            return _object(column, seen, path, kept_as_text, conflicts, level)
+            return _object(column, observed, path, kept_as_text, conflicts, level)
         case None | T.ArrayType(), T.ArrayType():
-            element = _type(column and column.elementType, seen.elementType, f"{path}[]", kept_as_text, conflicts, level + 1)
+            element = _type(column and column.elementType, observed.elementType, f"{path}[]", kept_as_text, conflicts, level + 1)
             if element is None:
                 kept_as_text[f"{path}[]"] = NO_ELEMENT
             return T.ArrayType(element or T.StringType())
         case None, T.DecimalType():
-            return _WHOLE if seen.scale == 0 else T.DoubleType()
-    if column is not None and column != seen:
-        conflicts.append(f"field {path} is {column.simpleString()} in the table and {_told(seen, column)} in the topic")
-    return seen if column is None else column
+            return _WHOLE if observed.scale == 0 else T.DoubleType()
+    if column is not None and column != observed:
+        conflicts.append(f"field {path} is {column.simpleString()} in the table and {_type_text(observed, column)} in the topic")
+    return observed if column is None else column
 
 
-def _told(seen: T.DataType, column: T.DataType) -> str:
-    if not isinstance(seen, T.VariantType):
-        return seen.simpleString()
+def _type_text(observed: T.DataType, column: T.DataType) -> str:
+    if not isinstance(observed, T.VariantType):
+        return observed.simpleString()
     return "values of mixed types" + (", or numbers that a double rounds," if isinstance(column, T.DoubleType) else "")
 
 
-def _has_no_type_yet(seen: T.DataType, why_text: str | None) -> bool:
-    is_first = why_text == NO_ELEMENT or (why_text == NO_VALUE and isinstance(seen, T.StructType))
-    return is_first and not isinstance(seen, T.NullType)
+def _has_no_type_yet(observed: T.DataType, why_text: str | None) -> bool:
+    is_first = why_text == NO_ELEMENT or (why_text == NO_VALUE and isinstance(observed, T.StructType))
+    return is_first and not isinstance(observed, T.NullType)
 
 
 def _object(
-    column: T.StructType | None, seen: T.StructType, path: str, kept_as_text: KeptAsText, conflicts: list[str], level: int
+    column: T.StructType | None, observed: T.StructType, path: str, kept_as_text: KeptAsText, conflicts: list[str], level: int
 ) -> T.DataType:
     within = {} if column is None else dict(kept_as_text)  # a new object has nothing below it yet, and may have 100,000 objects
-    fields = list(_fields(column or T.StructType(), seen, path, within, conflicts, level + 1))
+    fields = list(_fields(column or T.StructType(), observed, path, within, conflicts, level + 1))
     if column is None and not 0 < len(fields) <= MAX_NAMES:
         kept_as_text[path] = f"an object of more than {MAX_NAMES} names" if fields else NO_VALUE
         return T.StringType()
@@ -187,9 +189,9 @@ def _object(
 _Leaf = Callable[[T.DataType, T.DataType, T.DataType], T.DataType]
 
 
-def _with_leaves(leaf: _Leaf, columns: T.DataType, seen: T.DataType, unrounded: T.DataType) -> T.DataType:
-    """`seen`, with the type of each value that is no object or array as `leaf` gives it, of the column (NullType: none yet) and both types."""
-    match seen, unrounded:
+def _with_leaves(leaf: _Leaf, columns: T.DataType, observed: T.DataType, unrounded: T.DataType) -> T.DataType:
+    """`observed`, with each type but those of objects and arrays replaced by leaf(type of the column, observed, unrounded). NullType: no column yet."""
+    match observed, unrounded:
         case T.StructType(), T.StructType():
             # A struct finds a field by its name one by one, and an object may have 100,000.
             kinds, exact = (
@@ -197,27 +199,27 @@ def _with_leaves(leaf: _Leaf, columns: T.DataType, seen: T.DataType, unrounded: 
                 for struct in (columns, unrounded)
             )
             types = {
-                field.name: _with_leaves(leaf, kinds.get(field.name, T.NullType()), field.dataType, exact[field.name]) for field in seen
+                field.name: _with_leaves(leaf, kinds.get(field.name, T.NullType()), field.dataType, exact[field.name]) for field in observed
             }
             return T.StructType([T.StructField(name, kind) for name, kind in types.items()])
         case T.ArrayType(), T.ArrayType():
             element = columns.elementType if isinstance(columns, T.ArrayType) else T.NullType()
-            return T.ArrayType(_with_leaves(leaf, element, seen.elementType, unrounded.elementType))
-    return leaf(columns, seen, unrounded)
+            return T.ArrayType(_with_leaves(leaf, element, observed.elementType, unrounded.elementType))
+    return leaf(columns, observed, unrounded)
 
 
-def _double_if_whole_by_chance(column: T.DataType, seen: T.DataType, unrounded: T.DataType) -> T.DataType:
+def _double_if_whole_by_chance(column: T.DataType, observed: T.DataType, unrounded: T.DataType) -> T.DataType:
     """Double for numbers such as 1.0 that have no column yet."""
-    match column, seen, unrounded:
-        case T.NullType() | T.StringType(), T.DecimalType(scale=0), T.DecimalType() if seen.precision <= _BIGINT_DIGITS:
+    match column, observed, unrounded:
+        case T.NullType() | T.StringType(), T.DecimalType(scale=0), T.DecimalType() if observed.precision <= _BIGINT_DIGITS:
             return T.DoubleType()
-    return seen
+    return observed
 
 
-def _mixed_if_rounded(column: T.DataType, seen: T.DataType, unrounded: T.DataType) -> T.DataType:
+def _mixed_if_rounded(column: T.DataType, observed: T.DataType, unrounded: T.DataType) -> T.DataType:
     """Mixed types where a column is double and there are numbers that it rounds."""
     is_rounded = isinstance(column, T.DoubleType) and isinstance(unrounded, T.StringType | T.VariantType)
-    return T.VariantType() if is_rounded else seen
+    return T.VariantType() if is_rounded else observed
 
 
 def check_size(columns: T.StructType) -> None:

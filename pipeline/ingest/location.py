@@ -81,8 +81,8 @@ def query_name(topic: str, *, debug: bool) -> str:
 
 def ingested_by(query: str) -> tuple[str, bool] | None:
     """The topic that a query of that name reads, and whether it is one of `ingest --debug`. None if it is no query of an ingest."""
-    found = _QUERY_NAME.fullmatch(query)
-    return (found["topic"], found["kind"] == "-debug") if found else None
+    match = _QUERY_NAME.fullmatch(query)
+    return (match["topic"], match["kind"] == "-debug") if match else None
 
 
 @dataclass(frozen=True)
@@ -100,22 +100,22 @@ class TableSchema:
         try:
             if (text := text_of(path)) is None:
                 return None
-            kept: dict[str, Any] = json.loads(text)
-            return cls(kept["topic"], T.StructType.fromJson(kept["columns"]), kept["kept_as_text"], tuple(kept["ignored"]))
+            stored: dict[str, Any] = json.loads(text)
+            return cls(stored["topic"], T.StructType.fromJson(stored["columns"]), stored["kept_as_text"], tuple(stored["ignored"]))
         except (ValueError, KeyError, TypeError) as error:
             msg = f"{path} is not the schema of a table ({type(error).__name__}: {error}); restore it from a copy, or delete it to infer it again"
             raise StreamgaugeError(msg) from error
 
     def write(self, path: StoragePath) -> None:
-        kept = {**vars(self), "columns": self.columns.jsonValue()}
-        write_whole(path, json.dumps(kept, indent=2) + "\n")
+        stored = {**vars(self), "columns": self.columns.jsonValue()}
+        write_whole(path, json.dumps(stored, indent=2) + "\n")
 
 
 def locations(settings: Settings) -> list[Location]:
     """The locations of all topics that have been ingested here, including debug tables."""
-    found = []
+    existing = []
     for name in sorted(Path(str(path)).name for path in settings.lake.glob(f"*{SCHEMA_ENDING}")):
         if (schema := TableSchema.read(settings.lake / name)) is not None:
             both = (Location.by_convention(schema.topic, settings, debug=debug) for debug in (False, True))
-            found += [location for location in both if location.schema.name == name]
-    return found
+            existing += [location for location in both if location.schema.name == name]
+    return existing

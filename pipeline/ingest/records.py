@@ -44,11 +44,11 @@ def newest(records: DataFrame, earlier: DataFrame | None = None) -> DataFrame:
     earlier: earlier records, columns of json_types.RESERVED, with `latest` as their timestamp.
     Returns the columns of `records`, and `latest`.
     """
-    given = records.withColumn("is_new", F.lit(True))  # noqa: FBT003
+    candidates = records.withColumn("is_new", F.lit(True))  # noqa: FBT003
     if earlier is not None:
-        given = given.unionByName(earlier.withColumn("is_new", F.lit(False)), allowMissingColumns=True)  # noqa: FBT003
+        candidates = candidates.unionByName(earlier.withColumn("is_new", F.lit(False)), allowMissingColumns=True)  # noqa: FBT003
     last = F.struct("kafka_offset", "kafka_timestamp", "document", "is_new")
-    by_partition = given.groupBy("kafka_key", "kafka_partition").agg(
+    by_partition = candidates.groupBy("kafka_key", "kafka_partition").agg(
         # A batch that runs again after a failure may find its own records in `earlier`.
         F.max_by(last, F.struct("kafka_offset", "is_new")).alias("last"),
         F.max("kafka_timestamp").alias("latest"),
@@ -66,11 +66,11 @@ def parsed(records: DataFrame, columns: T.StructType) -> DataFrame:
 
 def table_rows(newest_records: DataFrame, columns: T.StructType) -> DataFrame:
     """The rows of a table. newest_records: as returned by `newest`. Returns the columns of RESERVED, then `columns`."""
-    kept = parsed(newest_records.where(F.col("document").isNotNull()), columns)
-    return kept.select(*RESERVED, *(F.col("document")[field.name].alias(field.name) for field in columns))
+    parsed_records = parsed(newest_records.where(F.col("document").isNotNull()), columns)
+    return parsed_records.select(*RESERVED, *(F.col("document")[field.name].alias(field.name) for field in columns))
 
 
-def seen_type(documents: DataFrame, *, is_unrounded: bool = False) -> T.StructType | None:
+def observed_type(documents: DataFrame, *, is_unrounded: bool = False) -> T.StructType | None:
     """The common type of all documents, as in json_types; None if there are none.
 
     documents: column `document`, JSON objects. is_unrounded: numbers that a double rounds count as strings.
@@ -83,17 +83,17 @@ def seen_type(documents: DataFrame, *, is_unrounded: bool = False) -> T.StructTy
 
 
 def unrounded_type(documents: DataFrame) -> T.StructType | None:
-    """As `seen_type`, where numbers that a double rounds count as strings; None if there are none."""
-    return None if documents.where(may_be_lost(F.col("document"))).isEmpty() else seen_type(documents, is_unrounded=True)
+    """As `observed_type`, where numbers that a double rounds count as strings; None if there are none."""
+    return None if documents.where(may_be_lost(F.col("document"))).isEmpty() else observed_type(documents, is_unrounded=True)
 
 
 def types_of_records(documents: DataFrame) -> Iterator[tuple[T.StructType, T.StructType, str]]:
     """Each type and unrounded type that records have by themselves, with the place of the first record: `partition 0, offset 1`."""
-    seen, unrounded = (F.schema_of_variant(F.parse_json(_document(is_unrounded=is_unrounded))) for is_unrounded in (False, True))
+    observed, unrounded = (F.schema_of_variant(F.parse_json(_document(is_unrounded=is_unrounded))) for is_unrounded in (False, True))
     first = F.min(F.struct("kafka_partition", "kafka_offset")).alias("at")
-    places = documents.where(F.col("document").isNotNull()).groupBy(seen.alias("seen"), unrounded.alias("unrounded")).agg(first)
+    places = documents.where(F.col("document").isNotNull()).groupBy(observed.alias("observed"), unrounded.alias("unrounded")).agg(first)
     for row in places.orderBy("at").toLocalIterator():
-        yield type_of(row.seen), type_of(row.unrounded), f"partition {row.at.kafka_partition}, offset {row.at.kafka_offset}"
+        yield type_of(row.observed), type_of(row.unrounded), f"partition {row.at.kafka_partition}, offset {row.at.kafka_offset}"
 
 
 def _document(*, is_unrounded: bool) -> Column:

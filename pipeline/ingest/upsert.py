@@ -28,7 +28,7 @@ from pipeline.ingest.json_types import (
     widened,
 )
 from pipeline.ingest.location import Location, TableSchema, ingested_by, locations, query_name, table_name
-from pipeline.ingest.records import newest, parsed, seen_type, types_of_records, unrounded_type, unusable, usable
+from pipeline.ingest.records import newest, observed_type, parsed, types_of_records, unrounded_type, unusable, usable
 from pipeline.query import Query, unchanged
 from pipeline.sinks.conflicts import retried
 from pipeline.sinks.dead_letters import DeadLetterTopic
@@ -119,12 +119,12 @@ def learned(newest_records: DataFrame, location: Location, *, take_new_fields: b
 
     Raises TypeChanged, TooManyFields and AmbiguousNames, with the first record that does not fit.
     """
-    before, seen = TableSchema.read(location.schema), seen_type(newest_records)
+    before, observed = TableSchema.read(location.schema), observed_type(newest_records)
     schema = before or TableSchema(location.topic, T.StructType())
     take_new_fields = take_new_fields or not schema.columns.fields
-    if seen is not None:
+    if observed is not None:
         try:
-            schema = _with_new(schema, seen, unrounded_type(newest_records), take_new_fields=take_new_fields)
+            schema = _with_new(schema, observed, unrounded_type(newest_records), take_new_fields=take_new_fields)
         except _MISFITS as error:
             msg = f"{error}{_first_misfit(newest_records, schema, take_new_fields=take_new_fields)}; {_way_out(error, location)}"
             raise type(error)(msg) from error
@@ -154,9 +154,9 @@ def shaped(spark: SparkSession, location: Location, columns: T.StructType) -> No
     writer.save(path)
 
 
-def _with_new(before: TableSchema, seen: T.StructType, unrounded: T.StructType | None, *, take_new_fields: bool) -> TableSchema:
+def _with_new(before: TableSchema, observed: T.StructType, unrounded: T.StructType | None, *, take_new_fields: bool) -> TableSchema:
     kept_as_text = dict(before.kept_as_text)
-    wider = widened(before.columns, seen, kept_as_text, unrounded)
+    wider = widened(before.columns, observed, kept_as_text, unrounded)
     if take_new_fields:
         check_size(wider)
         return TableSchema(before.topic, wider, kept_as_text)
@@ -166,9 +166,9 @@ def _with_new(before: TableSchema, seen: T.StructType, unrounded: T.StructType |
 
 def _first_misfit(newest_records: DataFrame, schema: TableSchema, *, take_new_fields: bool) -> str:
     """Where the first record is that does not fit by itself; empty if only all together do not."""
-    for seen, unrounded, place in types_of_records(newest_records):
+    for observed, unrounded, place in types_of_records(newest_records):
         try:
-            _with_new(schema, seen, unrounded, take_new_fields=take_new_fields)
+            _with_new(schema, observed, unrounded, take_new_fields=take_new_fields)
         except _MISFITS:
             return f" (as in the record of {place})"
     return ""

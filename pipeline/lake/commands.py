@@ -31,14 +31,14 @@ def query(
     from pipeline.spark.session import running_session
 
     settings = Settings.from_environment()
-    known = sql_tables(settings)
-    _continue_for(known)
+    tables = sql_tables(settings)
+    _continue_for(tables)
     with running_session(settings) as spark:
         if sql is None:
-            found = Rows(["table", "format", "path", "columns"], [_described(table, spark) for table in known])
+            rows = Rows(["table", "format", "path", "columns"], [_described(table, spark) for table in tables])
         else:
-            found = answer(spark, sql, known, limit)
-    show(found, output_format, limit)
+            rows = answer(spark, sql, tables, limit)
+    show(rows, output_format, limit)
 
 
 def derive(
@@ -52,10 +52,12 @@ def derive(
 
     settings, chosen = Settings.from_environment(), derived_tables.queries(name or [])
     with running_session(settings) as spark:
-        found = {one: derived_tables.derive(one, sql, spark, settings, only_compare=check) for one, sql in chosen.items()}
-    for one, what in found.items():
-        out.print(f"derived_{one}: {what}")
-    raise typer.Exit("different" in found.values())
+        outcomes = {
+            table_name: derived_tables.derive(table_name, sql, spark, settings, only_compare=check) for table_name, sql in chosen.items()
+        }
+    for table_name, outcome in outcomes.items():
+        out.print(f"derived_{table_name}: {outcome}")
+    raise typer.Exit("different" in outcomes.values())
 
 
 def maintain(
@@ -74,13 +76,13 @@ def maintain(
 
     settings = Settings.from_environment()
     chosen = named_tables(table or [], settings)
-    due, failures = [one for one in chosen if one.format == "delta"], []
-    if due:  # first: the process that goes on there says all lines
+    due, failures = [lake_table for lake_table in chosen if lake_table.format == "delta"], []
+    if due:  # first: the command begins again in that environment
         continue_with_delta("maintain")
-    for one in chosen:
-        if one.format == "parquet":
+    for lake_table in chosen:
+        if lake_table.format == "parquet":
             out.print(
-                f"{one.name} (parquet): left alone; only Delta tables are compacted, so run the archive as one: `streamgauge run <archive>-delta`",
+                f"{lake_table.name} (parquet): left alone; only Delta tables are compacted, so run the archive as one: `streamgauge run <archive>-delta`",
             )
     if not due:
         return
@@ -88,9 +90,9 @@ def maintain(
     from pipeline.spark.session import running_session
 
     with running_session(settings) as spark:
-        for one in due:
+        for lake_table in due:
             try:
-                out.print(maintain_table(one, spark, settings, retain_seconds))
+                out.print(maintain_table(lake_table, spark, settings, retain_seconds))
             except StreamgaugeError as error:  # the others are maintained all the same
                 failures.append(str(error))
     if failures:
@@ -98,7 +100,7 @@ def maintain(
 
 
 def _continue_for(tables: "Sequence[Table]") -> None:
-    """Continues where Delta tables can be read, if there are some; without that environment, the others can be."""
+    """Continues in the environment with Delta if it is installed and there are Delta tables. Without it, the other tables can be read."""
     if is_delta_here() and any(table.format == "delta" for table in tables):
         continue_with_delta("a Delta table")
 

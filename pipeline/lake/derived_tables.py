@@ -22,10 +22,10 @@ FOLDER = "derived"
 """The folder in the lake, and so the first part of the tables' names."""
 OWN = Path("data", "tables")
 """Where a user's own queries are: in the current folder, because Streamgauge may be installed where its user cannot write."""
-Found = Literal["created", "unchanged", "replaced", "different"]
+Outcome = Literal["created", "unchanged", "replaced", "different"]
 
 
-def derive(name: str, sql: str, spark: SparkSession, settings: Settings, *, only_compare: bool = False) -> Found:
+def derive(name: str, sql: str, spark: SparkSession, settings: Settings, *, only_compare: bool = False) -> Outcome:
     """Replaces the table of that name if the query `sql` now returns other rows; otherwise writes nothing.
 
     only_compare: writes nothing in any case. Raises StreamgaugeError as `query_result`.
@@ -66,6 +66,6 @@ def _text(path: Path) -> str:
         raise StreamgaugeError(msg) from error
 
 
-def _are_equal(some: DataFrame, others: DataFrame) -> bool:
-    are_columns = [(one.name, one.dataType) for one in some.schema] == [(one.name, one.dataType) for one in others.schema]
-    return are_columns and some.exceptAll(others).isEmpty() and others.exceptAll(some).isEmpty()
+def _are_equal(first: DataFrame, second: DataFrame) -> bool:
+    are_columns = [(field.name, field.dataType) for field in first.schema] == [(field.name, field.dataType) for field in second.schema]
+    return are_columns and first.exceptAll(second).isEmpty() and second.exceptAll(first).isEmpty()

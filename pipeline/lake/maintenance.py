@@ -70,7 +70,7 @@ def maintain_delta(table: LakeTable, spark: SparkSession, retain_seconds: float)
 
 
 def _forget_old(deletions: LakeTable, table: LakeTable, spark: SparkSession, settings: Settings) -> None:
-    """Forgets deletions that are older than any record of the topic: no record is left that they would have to hold back."""
+    """Forgets deletions that are older than any record of the topic: no older record can come back."""
     schema = TableSchema.read(settings.lake / f"{table.path.name}{SCHEMA_ENDING}")
     kept_ms = None
     with contextlib.suppress(StreamgaugeError):  # without Kafka, all deletions stay

@@ -31,17 +31,17 @@ def check_names_of(location: Location, settings: Settings) -> None:
 
 
 def _names(location: Location) -> set[str]:
-    """Of the table, and of the queries, which are those of checkpoints."""
+    """The names of the table and of its queries, which are also those of checkpoints."""
     return {name.casefold() for name in (location.name, *(query.name for query in queries_of(location.topic, debug=location.debug)))}
 
 
 def _reserved(location: Location, settings: Settings) -> dict[str, str]:
-    """The names of tables that exist, and of those that other commands may create, each with what has it."""
-    found = {table.name.casefold(): f"{table.format} {table.path}" for table in sql_tables(settings) if table.path != location.table}
+    """The names of existing tables, and of those that other commands may create, each with its owner."""
+    owners = {table.name.casefold(): f"{table.format} {table.path}" for table in sql_tables(settings) if table.path != location.table}
     for query in all_queries(settings):
         if isinstance(query.sink, Archive):
             name = name_in_sql(query.sink.path.split("/"))
-            found |= {name: f"the table of query {query.name}", f"{name}_distinct": f"a view of query {query.name}"}
+            owners |= {name: f"the table of query {query.name}", f"{name}_distinct": f"a view of query {query.name}"}
     if location.name.casefold().startswith(f"{FOLDER}_"):
-        found.setdefault(location.name.casefold(), "a derived table, as all that begin so")
-    return found
+        owners.setdefault(location.name.casefold(), "a derived table, as all that begin so")
+    return owners

@@ -65,14 +65,14 @@ def tables(settings: Settings) -> list[LakeTable]:
 
     Raises StreamgaugeError when two tables have the same name; names are case-insensitive in SQL.
     """
-    found: dict[str, LakeTable] = {}
+    by_name: dict[str, LakeTable] = {}
     for below, kind in table_folders(settings.lake):
         table = LakeTable(name_in_sql(below), settings.lake.joinpath(*below), kind)
-        other = found.setdefault(table.name.casefold(), table)
+        other = by_name.setdefault(table.name.casefold(), table)
         if other is not table:
             msg = f"{other.path} and {table.path} would both be table {table.name}; rename one of the folders"
             raise StreamgaugeError(msg)
-    return sorted(found.values(), key=lambda table: table.name)
+    return sorted(by_name.values(), key=lambda table: table.name)
 
 
 def named_tables(names: Iterable[str], settings: Settings) -> list[LakeTable]:

@@ -1,4 +1,4 @@
-"""How far each query in real-time mode has read, at any time. Spark says so only when a batch ends, which is there at a checkpoint.
+"""How far each query in real-time mode has read, at any time. Spark reports it only when a batch ends, which in this mode is at a checkpoint.
 
 With a local master, tasks and their consumers are in the driver's JVM, where Kafka's client publishes its figures as MBeans.
 """
@@ -20,7 +20,7 @@ _NAME = re.compile(
     r",topic=(?P<topic>[^,]+),partition=(?P<number>\d+)"
 )
 STILL_READS_SECONDS = 2
-"""A consumer that has not asked for records for longer waits for its task, and what it knows of its lag is old."""
+"""A consumer that has not polled for longer waits for its task, and its lag is out of date."""
 
 
 class Consumers:
@@ -32,7 +32,7 @@ class Consumers:
         self._names = MBeanNames(spark, f"{_FETCHES},*")
 
     def lags(self, partitions: Iterable[str]) -> dict[str, dict[str, int]]:
-        """By query and partition ("topic-0"), of `partitions`, the records that it has not read. Empty if Spark's JVM has ended."""
+        """The lag of each query in each of `partitions` ("topic-0"). Empty if Spark's JVM has ended."""
         with contextlib.suppress(Py4JError, ConnectionError):
             return lags_of(self._names.text(), self._value, partitions)
         return {}
@@ -40,16 +40,16 @@ class Consumers:
     def _value(self, name: str, attribute: str) -> float | None:
         gauge = self._gauges.get((name, attribute))
         if gauge is None:
-            of = self._jvm.com.codahale.metrics.jvm.JmxAttributeGauge(self._jvm.javax.management.ObjectName(name), attribute)
-            gauge = self._gauges[name, attribute] = of
+            bean = self._jvm.javax.management.ObjectName(name)
+            gauge = self._gauges[name, attribute] = self._jvm.com.codahale.metrics.jvm.JmxAttributeGauge(bean, attribute)
         value: float | None = gauge.getValue()  # None if the consumer was closed
         return value
 
 
 def lags_of(names: str, value: Callable[[str, str], float | None], partitions: Iterable[str]) -> dict[str, dict[str, int]]:
-    """By query and partition ("topic-0"), of `partitions`, the lag of its consumer; none of one that does not read now, or has read nothing.
+    """The lag of each query in each of `partitions` ("topic-0"). Leaves out consumers that do not poll now, or have read nothing.
 
-    names: of the MBeans of all consumers, in a text. value: gives an attribute of an MBean.
+    names: the names of the MBeans of all consumers, as one text. value: returns an attribute of an MBean.
     """
     spelled = {name.replace(".", "_"): name for name in partitions}  # as Kafka's client spells them
     lag_by_query: dict[str, dict[str, int]] = {}

@@ -31,15 +31,15 @@ class ExecutorWatch:
     """Warns of each executor that ends. The warning is resolved when as many run as before. Pure."""
 
     def __init__(self) -> None:
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
         self._most = 0
         self._is_one_missing = False
 
     def look(self, executors: Sequence[Executor]) -> list[tuple[Level, str]]:
         """Level and text of the alerts that are due. executors: those that run, and those that have ended."""
         running = sum(executor.ended is None for executor in executors)
-        new = [executor for executor in executors if executor.ended is not None and executor.id not in self._told]
-        self._told |= {executor.id for executor in new}
+        new = [executor for executor in executors if executor.ended is not None and executor.id not in self._reported]
+        self._reported |= {executor.id for executor in new}
         self._most, self._is_one_missing = max(self._most, running), self._is_one_missing or bool(new)
         alerts: list[tuple[Level, str]] = [
             (

@@ -63,7 +63,7 @@ class Remedy(Enum):
     """The remedy for a failed query."""
 
     RESTART = "a restart after a while, a limited number of times"
-    RESTART_AT_ONCE = "a restart at once, however often: the failure is none of its own"
+    RESTART_AT_ONCE = "a restart at once, without limit: the query did not cause the failure"
     PERSON = "no restart before a person has acted"
 
 
@@ -71,7 +71,7 @@ class Remedy(Enum):
 class Diagnosis:
     """The cause of a failure, in one line, and its remedy."""
 
-    what: str
+    cause: str
     remedy: Remedy = Remedy.RESTART
 
 
@@ -116,7 +116,7 @@ def hides_its_cause(text: str) -> bool:
 
 
 def records_gone(query: str, evidence: str) -> str:
-    """The message for records that are gone before the query read them. evidence: of that."""
+    """The message for records that are gone before the query read them. evidence: how that is known."""
     return (
         f"{evidence}. Two ways out: continue with what is left and accept the gap (STREAMGAUGE_FAIL_ON_DATA_LOSS=false), "
         f"or recount from the earliest remaining record (`streamgauge reset {query}`)"
@@ -126,11 +126,11 @@ def records_gone(query: str, evidence: str) -> str:
 def failure_of(exception: str) -> Failure:
     """Parses `exception`, the text of a Java stack trace, in which there may be one of Python. Removes what looks like a secret."""
     lines = [line.rstrip() for line in _SECRET.sub(r"\1***", without_credentials(exception)).splitlines()]
-    kept = [line for line in lines if line.strip() and not re.match(r"\s*(at \S|\.\.\. \d+ more)", line)]
-    error = kept[0].strip() if kept else "no reason given"
+    without_frames = [line for line in lines if line.strip() and not re.match(r"\s*(at \S|\.\.\. \d+ more)", line)]
+    error = without_frames[0].strip() if without_frames else "no reason given"
     if error.endswith(_TRACEBACK):
-        error = error.removesuffix(_TRACEBACK) + next((line for line in kept[1:] if not line.startswith(" ")), "")
-    return Failure(_shortened(error, MAX_ERROR_CHARACTERS), _shortened("\n".join(kept), MAX_DETAIL_CHARACTERS))
+        error = error.removesuffix(_TRACEBACK) + next((line for line in without_frames[1:] if not line.startswith(" ")), "")
+    return Failure(_shortened(error, MAX_ERROR_CHARACTERS), _shortened("\n".join(without_frames), MAX_DETAIL_CHARACTERS))
 
 
 def _shortened(text: str, largest: int) -> str:

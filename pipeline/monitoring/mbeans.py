@@ -19,5 +19,5 @@ class MBeanNames:
         self._server = jvm.java.lang.management.ManagementFactory.getPlatformMBeanServer()
 
     def text(self) -> str:
-        """The names, in a text. Raises Py4JError or ConnectionError if the JVM has ended."""
+        """The names, as one text. Raises Py4JError or ConnectionError if the JVM has ended."""
         return str(self._query_names.invoke(self._server, self._pattern).toString())

@@ -11,7 +11,7 @@ def measures(progress: dict[str, Any], now: datetime, topic_ends: Mapping[str, i
     """The fields to publish for a progress report, in Spark's JSON.
 
     topic_ends: the known end offset of each partition ("topic-0").
-    in_real_time: whether a batch is the time between two checkpoints, which tells nothing of how long rows take.
+    in_real_time: whether a batch lasts from one checkpoint to the next, so that its length does not say how long rows take.
     Rows are counts, rates rows/s, durations ms, lag records. Values that Spark does not report are None.
     """
     operators, sink_rows = progress["stateOperators"], progress["sink"].get("numOutputRows", -1)

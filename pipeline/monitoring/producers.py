@@ -1,4 +1,4 @@
-"""Notices that the thread of a Kafka producer in Spark's driver has died, after which whatever writes by it waits forever.
+"""Notices that the thread of a Kafka producer in Spark's driver has died: whatever uses the producer then waits forever.
 
 Kafka's client itself only logs that. All queries share one producer: Spark opens one for each set of options.
 """
@@ -28,9 +28,9 @@ class ProducerWatch:
         self._suspects: set[str] = set()
 
     def look(self, open_producers: str, threads: str) -> bool:
-        """Whether the thread of an open producer has ended, at this look and the one before: one that is being closed has none for a moment.
+        """Whether an open producer has no thread, at this look and the one before: a producer that is being closed has none for a moment.
 
-        open_producers: the names of their MBeans, in a text. threads: the names of all threads, in a text.
+        open_producers: the names of their MBeans, as one text. threads: the names of all threads, as one text.
         """
         running = set(THREAD.findall(threads))
         self._have_run |= running
@@ -59,11 +59,11 @@ class Producers:
         return self._watch.look(self.open(), self.threads())
 
     def open(self) -> str:
-        """The names of the MBeans of those that are open, in a text."""
+        """The names of the MBeans of open producers, as one text."""
         return self._open.text()
 
     def threads(self) -> str:
-        """The names of the driver's threads, in a text."""
+        """The names of the driver's threads, as one text."""
         arguments = self._new_array(self._object, 1)
         arguments[0] = self._new_array(self._thread, self._thread.activeCount() + _MORE_THREADS)
         self._thread.enumerate(arguments[0])

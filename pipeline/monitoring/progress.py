@@ -126,9 +126,9 @@ class ProgressToKafka(JsonListener):
             self._states.resumes_at(query, next_offsets, catches_up=catches_up)
 
     def waiting(self, query: str, why: Failure | None = None) -> None:
-        """Publishes that a query is to be started, when others have begun or with a new schema, which may take a minute.
+        """Publishes that a query is to start: after others, or with a new schema, which may take a minute.
 
-        why: what keeps it from that, if a person has to act.
+        why: what prevents the start, if a person has to act.
         """
         with self._lock:
             self._states.waiting(query, datetime.now(UTC), why)
@@ -163,10 +163,10 @@ class ProgressToKafka(JsonListener):
             try:
                 self._publish_and_look()
             except Exception as error:  # this thread alone shows that the queries are alive
-                what = f"{type(error).__name__}: {error}"
-                if what not in self._warned_of:
-                    self._warned_of.add(what)
-                    self._say(f"warning: the queries continue, but what is known of them could not be published or watched: {what}")
+                problem = f"{type(error).__name__}: {error}"
+                if problem not in self._warned_of:
+                    self._warned_of.add(problem)
+                    self._say(f"warning: the queries continue, but what is known of them could not be published or watched: {problem}")
 
     def _publish_and_look(self) -> None:
         with self._lock:

@@ -30,7 +30,7 @@ class QueryStates:
         (self._catching_up.add if catches_up else self._catching_up.discard)(query)
 
     def waiting(self, query: str, now: datetime, why: Failure | None = None) -> None:
-        """A query is to be started: when others have begun or with a new schema, or when a person has removed the cause `why`."""
+        """A query is to start: after others, with a new schema, or after a person has removed the cause `why`."""
         self._rows[query] = _row(query, None, now) | {"state": "restarting"} | ({} if why is None else _error_columns(why, now))
 
     def started(self, run_id: str, query: str, now: datetime) -> None:
@@ -39,7 +39,7 @@ class QueryStates:
         remembered = {name: before.get(name) for name in ("error", "error_detail", "error_at")}
         row = _row(query, run_id, now) | remembered | {"source_offsets": self._resumes_at.get(query, {})}
         # Only the end of the run before this one can still be reported.
-        self._row_of_run = {run: one for run, one in self._row_of_run.items() if one["query"] != query or one is before}
+        self._row_of_run = {run: earlier for run, earlier in self._row_of_run.items() if earlier["query"] != query or earlier is before}
         self._rows[query] = self._row_of_run[run_id] = row
 
     def progressed(self, run_id: str, measured: dict[str, Any], now: datetime) -> dict[str, Any]:
@@ -47,11 +47,11 @@ class QueryStates:
         row = self._row_of_run[run_id]
         progress = measured | {LATE_TOTAL: (row["progress"] or {}).get(LATE_TOTAL, 0) + measured[LATE]}
         row |= {"progress": {**progress, "time": utc_text(now)}, "source_offsets": progress["source_offsets"]}
-        _turn(row, "running", now)
+        _set_state(row, "running", now)
         return progress
 
     def has_read_to(self, offsets: Mapping[str, Mapping[str, int]]) -> list[str]:
-        """Queries have read to `offsets`, by query and partition ("topic-0"), since their last batch. Returns the names of those that have read more."""
+        """Queries have read since their last batch. offsets: by query and partition ("topic-0"). Returns the queries that have read further."""
         changed = []
         for row in self._active():
             before = row["source_offsets"]
@@ -61,14 +61,14 @@ class QueryStates:
         return changed
 
     def idled(self, run_id: str, now: datetime) -> None:
-        _turn(self._row_of_run[run_id], "idle", now)
+        _set_state(self._row_of_run[run_id], "idle", now)
 
     def ended(self, run_id: str, failure: Failure | None, now: datetime) -> None:
         """A run has ended: because it was stopped or had nothing left to do, or with a failure after which it restarts, unless it is given up."""
         row = self._row_of_run[run_id]
         if row["query"] in self._given_up:
             return  # the reason for giving up says more than how the last run ended
-        _turn(row, "restarting" if failure or row["query"] in self._catching_up else "stopped", now)
+        _set_state(row, "restarting" if failure or row["query"] in self._catching_up else "stopped", now)
         if failure and self._rows[row["query"]]["run_id"]:  # it does not wait
             self._rows[row["query"]] |= _error_columns(failure, now)
 
@@ -76,14 +76,14 @@ class QueryStates:
         """A query is not restarted, or could not be started at all."""
         row = self._rows.setdefault(query, _row(query, None, now))
         self._given_up.add(query)
-        _turn(row, "failed", now)
+        _set_state(row, "failed", now)
         row |= _error_columns(why, now)
 
     def stopped(self, now: datetime) -> list[str]:
-        """The process ends: the queries that were to start are stopped. Returns their names."""
+        """The process ends: queries that have not started are stopped. Returns their names."""
         waiting = self._in("restarting")
         for row in waiting:
-            _turn(row, "stopped", now)
+            _set_state(row, "stopped", now)
         return [row["query"] for row in waiting]
 
     def query_of(self, run_id: str) -> str:
@@ -120,7 +120,7 @@ class QueryStates:
         return [row for row in self._rows.values() if row["state"] in states]
 
 
-def _turn(row: dict[str, Any], state: str, now: datetime) -> None:
+def _set_state(row: dict[str, Any], state: str, now: datetime) -> None:
     if row["state"] != state:
         row |= {"state": state, "since": utc_text(now)}
 

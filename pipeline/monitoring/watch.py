@@ -62,7 +62,7 @@ class QueryWatch:
         return alerts
 
     def _causes(self, status: QueryStatus, *, has_read: bool) -> dict[str, str]:
-        """What is wrong since the last look, and its measure."""
+        """The problems since the last look, each with its measure."""
         lag, rate, done = status.lag or 0, status.input_rows_per_second or 0, status.processed_rows_per_second
         causes = {}
         if lag > self._most_lag:
@@ -93,5 +93,5 @@ class QueryWatches:
         for row in rows:
             state = decode_state(orjson.dumps(row))
             watch = self._of_query.setdefault(state["query"], QueryWatch(self._settings))
-            for level, what in watch.look(status_of(state, now, topic_ends), state["source_offsets"], now):
-                self._alert(level, state["query"], what)
+            for level, text in watch.look(status_of(state, now, topic_ends), state["source_offsets"], now):
+                self._alert(level, state["query"], text)

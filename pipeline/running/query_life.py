@@ -241,7 +241,7 @@ class QueryLife:
     def _fail(self, reason: str, text: str) -> None:
         """Applies the remedy for a failure. reason: the part of Spark's exception `text` that tells it."""
         diagnosed = diagnosis(reason, self.query.checkpoint_name.place(self._context.settings), self._context.settings)
-        failure = Failure(diagnosed.what, failure_of(text).detail)
+        failure = Failure(diagnosed.cause, failure_of(text).detail)
         if diagnosed.remedy is Remedy.PERSON:
             self._give_up(failure)
         else:
@@ -270,14 +270,14 @@ class QueryLife:
     def _wait(self, error: Unavailable) -> None:
         """Retries after RETRY_SECONDS. With --once, gives up after ONCE_SECONDS."""
         now, since, kind = self._context.clock(), self._context.unavailable_since, type(error)
-        is_own = isinstance(error, BatchesRefused)  # by this query's topic: no other query waits for it
+        is_own_topic = isinstance(error, BatchesRefused)  # no other query waits for it
         if kind not in since:
             since[kind] = now
-            if not is_own:
+            if not is_own_topic:
                 self._context.alerts.send("warning", self.name, f"waits for {error.server}, and others may: {error}")
         if self.state is not State.WAITING or kind is not self._waits_for:
             self._context.say(f"{self.name} waits for {error.server} and tries again every {RETRY_SECONDS} s: {error}")
-            if is_own:
+            if is_own_topic:
                 self._has_warned = True  # `resolved` follows when it runs again
                 self._context.alerts.send("warning", self.name, f"waits for {error.server}: {error}")
                 self._context.progress.waiting(self.name, Failure(str(error), ""))

@@ -33,11 +33,11 @@ def named(name: str, settings: Settings) -> Query:
 def locked_checkpoints(query: Query, settings: Settings) -> Iterator[None]:
     """Prevents the query from starting, in any mode. Raises StreamgaugeError when it is running."""
     check_owner(settings)
-    others = {name for path in remains_of(query.name, settings) if (name := CheckpointName.of(path.name))}
+    existing = {name for path in remains_of(query.name, settings) if (name := CheckpointName.of(path.name))}
     with ExitStack() as locks:
         # First the one with a Spark driver, which the error then names: a query that runs holds those of its other mode, too.
         for place in sorted(
-            (name.place(settings) for name in query.names_in_all_modes | others), key=lambda place: (place.driver is None, place.name)
+            (name.place(settings) for name in query.names_in_all_modes | existing), key=lambda place: (place.driver is None, place.name)
         ):
             locks.enter_context(locked(place))
         yield
@@ -61,10 +61,10 @@ def deletions(query: Query, settings: Settings) -> list[Deletion]:
     return [*query.sink.deletions(settings), *of_checkpoints]
 
 
-def delete(query: Query, settings: Settings, what: Iterable[Deletion]) -> None:
+def delete(query: Query, settings: Settings, to_delete: Iterable[Deletion]) -> None:
     """Deletes what `deletions` has found. Until all of it is gone, the query does not start."""
     write_whole(query.checkpoint_name.place(settings).sidecar(RESET), "")
-    for deletion in what:
+    for deletion in to_delete:
         deletion.do()
     for mark in interrupted_resets(query.name, settings):
         remove(mark)

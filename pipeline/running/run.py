@@ -25,7 +25,7 @@ from pipeline.checkpoint.use import check_reset, check_source
 from pipeline.formats.confluent_avro import WriterSchemas, schema_ids
 from pipeline.formats.schema_book import SchemaBook
 from pipeline.monitoring.progress import ProgressToKafka
-from pipeline.query import Query, sources_of_partitions, start_stream
+from pipeline.query import Query, start_stream, topic_read_by_partition
 from pipeline.sinks.sink import out_of_step
 from pipeline.sinks.topics import CompactedTopic
 from pipeline.sources.kafka import KafkaTopic, check_timestamps, records_from
@@ -33,7 +33,7 @@ from pipeline.spark.errors import SparkFailure
 from pipeline.spark.session import is_alive
 
 NEWEST_RECORDS = 1_000
-"""Of how many records of each partition a query knows the schemas before it starts."""
+"""A query fetches the schemas of so many records of each partition before it starts."""
 
 
 class RecountLosesRows(StreamgaugeError):  # noqa: N818 - it names what would happen
@@ -71,7 +71,7 @@ class Run:
         *,
         catches_up: bool = False,
     ) -> None:
-        """schemas: that it decodes with. assigned: the partitions that it reads; None if Spark looks for new ones."""
+        """schemas: with which it decodes values. assigned: the partitions that it reads; None if Spark looks for new ones."""
         self.running, self.schemas, self.has_begun, self.catches_up = running, schemas, False, catches_up
         self._assigned = assigned
         self._journal = journal
@@ -154,10 +154,10 @@ class Starter:
         partitions = self.check_source(query)
         checkpoint = Checkpoint(place.folder)
         checkpoint.check()
-        settings = self._settings if checkpoint.planned else self._from_here(query, partitions)
+        settings = self._settings if checkpoint.planned else self._with_fixed_start(query, partitions)
         schemas = None
         if query.subject is not None:
-            is_empty = self._is_empty(partitions)  # asked first: the schema of a record is registered before the record comes
+            is_empty = self._is_empty(partitions)  # asked first: a schema is registered before its first record is written
             self._schemas.learn(query.subject, [*unknown_ids, *self._newest_ids(query)])
             schemas = self._schemas.of(query.subject)
             if is_empty and not schemas.by_id and not self._once:
@@ -178,11 +178,11 @@ class Starter:
         running = start_stream(query, self._spark, settings, partitions, schemas, once=self._once or catches_up)
         if recount:
             self._say(recount)
-        assigned = partitions if sources_of_partitions(query) else None
+        assigned = partitions if topic_read_by_partition(query) else None
         return Run(running, journal, schemas, assigned, catches_up=catches_up)
 
     def check_source(self, query: Query) -> list[Partition]:
-        """The partitions of the source. Raises StreamgaugeError when it is not the one that the query has read, as a topic that was recreated."""
+        """The partitions of the source. Raises StreamgaugeError if the query has read another one, such as a topic that was recreated since."""
         partitions = self._partitions(query)
         check_source(query.checkpoint_name.place(self._settings), query.source.ids(partitions, self._settings), self._settings)
         return partitions
@@ -194,7 +194,7 @@ class Starter:
             first_and_end_offsets(self._settings.kafka, partitions)  # Kafka lists partitions without a leader, too
         return partitions
 
-    def _from_here(self, query: Query, partitions: Sequence[Partition]) -> Settings:
+    def _with_fixed_start(self, query: Query, partitions: Sequence[Partition]) -> Settings:
         """The settings, with "latest" replaced by the end offsets at the first start of the query on these topics in this process.
 
         Otherwise a query that fails before its first checkpoint, or waits for its schema, would skip what came meanwhile.
@@ -240,14 +240,14 @@ class Starter:
             gone = source.records_gone(self._settings)
             if gone and sink.deletions(self._settings):
                 raise RecountLosesRows(query, sink, gone)
-        others = [place.name for place in others_of_query(name, self._settings)]
-        older = [other for other in others if other.mode == name.mode]
-        if not others:
+        other_checkpoints = [place.name for place in others_of_query(name, self._settings)]
+        older = [other for other in other_checkpoints if other.mode == name.mode]
+        if not other_checkpoints:
             return ""
-        kept = older or others
-        how = f"as version {query.version}" if older else f"in mode {name.mode}"
+        kept = older or other_checkpoints
+        reason = f"as version {query.version}" if older else f"in mode {name.mode}"
         checkpoints = f"checkpoint {kept[0]} is kept" if len(kept) == 1 else f"checkpoints {', '.join(map(str, kept))} are kept"
-        return f"{query.name} recounts from the start {how}; {checkpoints}"
+        return f"{query.name} recounts from the start {reason}; {checkpoints}"
 
     def ask_servers(self, query: Query) -> None:
         """Raises KafkaUnavailable or StoreUnavailable when a server of `query` cannot be reached, and other StreamgaugeErrors as `start` does."""
@@ -256,7 +256,7 @@ class Starter:
         names_in(self._settings.lake)
 
     def new_schema_ids(self, query: Query, failed: Run) -> list[int]:
-        """The new schema ids of the records that the run that failed had not read, so that one restart covers all of them.
+        """The new schema ids in the records that the failed run has not read, so that one restart covers all of them.
 
         Empty when they cannot be read. A batch in real-time mode has no planned end: it goes to the end of the topic.
         """
@@ -264,7 +264,7 @@ class Starter:
             return []
         try:
             error = failed.running._jsq.exception().get()
-            first = self._from_here(query, self._partitions(query)).starting_offsets
+            first = self._with_fixed_start(query, self._partitions(query)).starting_offsets
             start, end = _offsets(error.startOffset()) or first, _offsets(error.endOffset()) or "latest"
             return schema_ids(records_from(self._spark, self._settings, {"subscribe": query.source.name}, start, end), failed.schemas)
         except (*SparkFailure, StreamgaugeError):  # e.g. Kafka cannot be reached; the one known id suffices for a restart

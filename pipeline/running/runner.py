@@ -67,7 +67,7 @@ class Runner:
     def run(self, queries: Iterable[Query], unless_running: Collection[str] = ()) -> None:
         """Runs `queries` until they end or a stop is requested, and reports what happens to each.
 
-        unless_running: the names of those that are left out if another process runs them.
+        unless_running: the names of queries that are skipped if another process runs them.
 
         A query that fails is restarted from its checkpoint, and given up if that does not help. A query that cannot reach Kafka, the schema
         registry or the object store waits. The other queries continue.
@@ -78,13 +78,13 @@ class Runner:
         self.stop_requested.wake = lambda: self._calls.put(lambda: None)
         in_order = sorted(queries, key=lambda query: query.trigger_seconds)
         with contextlib.ExitStack() as locks:
-            mine = [query for query in in_order if self._hold(query, locks, unless_running)]
-            with self._context(mine) as context:
-                if mine:
-                    self._tell_of_a_kill({query.name for query in mine})
-                for query in mine:
+            to_run = [query for query in in_order if self._try_lock(query, locks, unless_running)]
+            with self._context(to_run) as context:
+                if to_run:
+                    self._warn_of_kill({query.name for query in to_run})
+                for query in to_run:
                     context.progress.waiting(query.name)
-                for query in mine:
+                for query in to_run:
                     life = self._lives[query.name] = QueryLife(query, context)
                     self._begin(life)
                 self._run_until(lambda: all(life.is_over for life in self._lives.values()))
@@ -94,11 +94,11 @@ class Runner:
         if is_cut_short and self.stop_requested.number is not None:
             raise Stopped(self.stop_requested.number)
 
-    def _hold(self, query: Query, locks: contextlib.ExitStack, unless_running: Collection[str]) -> bool:
-        own = query.checkpoint_name
+    def _try_lock(self, query: Query, locks: contextlib.ExitStack, unless_running: Collection[str]) -> bool:
+        name = query.checkpoint_name
         try:
-            locks.enter_context(locked(own.place(self.settings), self._jvm_pid))
-            for other in sorted(query.names_in_all_modes - {own}):
+            locks.enter_context(locked(name.place(self.settings), self._jvm_pid))
+            for other in sorted(query.names_in_all_modes - {name}):
                 locks.enter_context(locked(other.place(self.settings)))
         except InUse:
             if query.name not in unless_running:
@@ -106,7 +106,7 @@ class Runner:
             return False
         return True
 
-    def _tell_of_a_kill(self, names: Collection[str]) -> None:
+    def _warn_of_kill(self, names: Collection[str]) -> None:
         """Warns if the last process that ran one of the queries ended without stopping it. None runs one now: this process has their locks."""
         with contextlib.suppress(StreamgaugeError):  # each query finds out by itself whether it can reach Kafka
             killed = [
@@ -116,8 +116,8 @@ class Runner:
             ]
             if killed:
                 heard_at = max(status.heard_at for status in killed)
-                what = f"the previous run did not stop cleanly: it, its container or its machine was killed; its last report is of {utc_text(heard_at)}; the queries continue from their checkpoints"
-                self._alert("warning", PIPELINE, what)
+                text = f"the previous run did not stop cleanly: it, its container or its machine was killed; its last report is of {utc_text(heard_at)}; the queries continue from their checkpoints"
+                self._alert("warning", PIPELINE, text)
 
     @contextlib.contextmanager
     def _context(self, queries: Sequence[Query]) -> Iterator[RunContext]:
@@ -136,7 +136,7 @@ class Runner:
             yield RunContext(self.settings, self._starter, self._alerts, progress, self.say, self._calls.put, self.once)
 
     def _look(self, rows: Sequence[Mapping[str, Any]], topic_ends: Mapping[str, int]) -> None:
-        """Looks at the executors, Kafka's producers and, unless all that is there is behind and nothing more comes, at the running queries. Called in another thread."""
+        """Watches the executors, Kafka's producers and, unless `once`, the running queries. Called in another thread."""
         self._unless_jvm_gone(self._look_at_executors)
         self._unless_jvm_gone(self._look_at_producers)
         if not self.once:
@@ -144,8 +144,8 @@ class Runner:
             self._check_sources()
 
     def _look_at_executors(self) -> None:
-        for level, what in self._executors.look(executors_of(self.spark)):
-            self._alert(level, PIPELINE, what)
+        for level, text in self._executors.look(executors_of(self.spark)):
+            self._alert(level, PIPELINE, text)
 
     def _look_at_producers(self) -> None:
         if self._producers.have_died():
@@ -156,13 +156,13 @@ class Runner:
         return Producers(self.spark)
 
     def _end_with_jvm(self) -> None:
-        """Raises StreamgaugeError, after it has ended Spark's JVM, in which queries that wait for a dead producer would not stop."""
+        """Ends Spark's JVM, in which queries that wait for a dead producer would not stop, and raises StreamgaugeError."""
         self._alerts.send("error", PIPELINE, DIED)
         self._unless_jvm_gone(lambda: self.spark.sparkContext._jvm.java.lang.Runtime.getRuntime().halt(1))  # type: ignore[union-attr]
         raise StreamgaugeError(DIED)
 
     def _check_sources(self) -> None:
-        """Now and then, abandons the queries whose source is another than when they started, and restarts those that cannot read all of it."""
+        """Every SOURCES_SECONDS, gives up queries whose source was replaced, and restarts those that do not read all its partitions."""
         if time.monotonic() < self._sources_due:
             return
         self._sources_due = time.monotonic() + SOURCES_SECONDS
@@ -176,9 +176,9 @@ class Runner:
             except StreamgaugeError as error:
                 self._calls.put(partial(life.abandon, error))
 
-    def _alert(self, level: Level, query: str, what: str) -> None:
-        self.say(f"{query}: {'resolved: ' if level == 'resolved' else ''}{what}")
-        self._alerts.send(level, query, what)
+    def _alert(self, level: Level, query: str, text: str) -> None:
+        self.say(f"{query}: {'resolved: ' if level == 'resolved' else ''}{text}")
+        self._alerts.send(level, query, text)
 
     def _begin(self, life: QueryLife) -> None:
         """Continues until the query has begun or, with --once, until it is over."""
@@ -200,7 +200,7 @@ class Runner:
             self._execute_next(min([deadline, *(life.due for life in self._lives.values())]))
 
     def _execute_next(self, until: float) -> None:
-        """Waits for a call, no longer than `until`, and executes all that have come: a start that waits for a server takes seconds."""
+        """Waits for a call, no longer than `until`, and executes all that are queued: a start that waits for a server takes seconds."""
         with contextlib.suppress(Empty):
             call = self._calls.get(timeout=None if until == math.inf else max(until - time.monotonic(), 0))
             call()
@@ -213,12 +213,12 @@ class Runner:
     def _stop_all(self) -> None:
         """Stops each query after its current batch, or at the deadline."""
         deadline = time.monotonic() + FINISH_SECONDS
-        _at_once(QueryLife.finish, self._lives.values())
+        _in_parallel(QueryLife.finish, self._lives.values())
         if names := [life.name for life in self._running]:
             self.say(f"stopping: {', '.join(names)} may take up to {FINISH_SECONDS} s to finish a batch")
         while self._running and time.monotonic() < deadline:
             self._execute_next(deadline)
-        _at_once(QueryLife.stop, self._running)
+        _in_parallel(QueryLife.stop, self._running)
 
     def _execute_calls(self) -> None:
         """Executes the remaining calls, so that every completed batch reaches the journal."""
@@ -239,7 +239,7 @@ class Runner:
             call()
 
 
-def _at_once(stop: Callable[[QueryLife], None], lives: Collection[QueryLife]) -> None:
+def _in_parallel(stop: Callable[[QueryLife], None], lives: Collection[QueryLife]) -> None:
     """Calls `stop` for each, and waits for all: Spark takes up to seconds for each, most of which it waits."""
     with ThreadPoolExecutor(max(len(lives), 1)) as threads:
         list(threads.map(stop, lives))
@@ -250,4 +250,6 @@ def _failures(given_up: Iterable[QueryLife]) -> str:
     names: dict[str, list[str]] = {}
     for life in given_up:
         names.setdefault(life.failure, []).append(life.name)
-    return "; ".join(f"{'query' if len(of) == 1 else 'queries'} {', '.join(of)} given up: {why}" for why, of in names.items())
+    return "; ".join(
+        f"{'query' if len(queries) == 1 else 'queries'} {', '.join(queries)} given up: {why}" for why, queries in names.items()
+    )

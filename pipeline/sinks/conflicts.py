@@ -1,4 +1,4 @@
-"""Repeats what another writer of the same Delta table has thwarted."""
+"""Retries what failed because of another writer of the same Delta table."""
 
 import re
 import time

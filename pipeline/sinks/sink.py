@@ -20,9 +20,9 @@ from infrastructure.text import size_text
 
 @dataclass(frozen=True)
 class Deletion:
-    """One thing that a reset deletes. what: a line that describes it."""
+    """One thing that a reset deletes. description: one line."""
 
-    what: str
+    description: str
     do: Callable[[], object]
 
 

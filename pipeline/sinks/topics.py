@@ -93,8 +93,8 @@ class CompactedTopic(TopicSink):
         return rows.select(canonical_json(*self.key).alias("key"), self._value(rows).alias("value"))
 
     def _value(self, rows: DataFrame) -> Column:
-        others = [name for name in rows.columns if name not in self.key]
-        is_present = reduce(or_, (F.col(name).isNotNull() for name in others), F.lit(not others))
+        other_columns = [name for name in rows.columns if name not in self.key]
+        is_present = reduce(or_, (F.col(name).isNotNull() for name in other_columns), F.lit(not other_columns))
         return F.when(is_present, row_json(*rows.columns))
 
     def table(self, spark: SparkSession, settings: Settings, schema: T.StructType) -> DataFrame:
@@ -126,13 +126,11 @@ class CompactedTopic(TopicSink):
         return None
 
     def deletions(self, settings: Settings) -> list[Deletion]:
-        keys = {topic.name: read_keys(settings.kafka, topic.name) for topic in self.topics}
+        keys_by_topic = {topic.name: read_keys(settings.kafka, topic.name) for topic in self.topics}
         return [
-            Deletion(
-                f"topic {name}: its {len(found)} rows, by null values", partial(write_rows, settings.kafka, name, dict.fromkeys(found))
-            )
-            for name, found in keys.items()
-            if found
+            Deletion(f"topic {name}: its {len(keys)} rows, by null values", partial(write_rows, settings.kafka, name, dict.fromkeys(keys)))
+            for name, keys in keys_by_topic.items()
+            if keys
         ]
 
 
@@ -198,7 +196,7 @@ class AlertsTopic(TopicSink):
     topic: Topic = ALERTS
     key: tuple[str, ...] = field(kw_only=True)
     current: ClassVar[None] = None
-    """No version of the query runs beside another, which would tell each alert twice."""
+    """There is no new version beside the current one: it would send each alert again."""
 
     def records(self, rows: DataFrame) -> DataFrame:
         """Key: canonical JSON of the columns `key`. Value: JSON of the columns that the topic declares."""
@@ -206,7 +204,7 @@ class AlertsTopic(TopicSink):
 
 
 def _check_batches(topic: str, batch_bytes: int, settings: Settings) -> None:
-    """Raises BatchesRefused if Kafka's client would split a batch that the topic refuses into batches of the same size, until it dies of that."""
+    """Raises BatchesRefused if the topic refuses batches of this size: Kafka's client would split them again and again, until it dies."""
     most = None
     with contextlib.suppress(StreamgaugeError):  # a client without the right to describe settings can write, too
         most = most_batch_bytes(settings.kafka, topic)

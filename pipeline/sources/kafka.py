@@ -61,7 +61,7 @@ class KafkaTopic:
     reader: str | None = None
     can_wait: bool = False
 
-    def _reading(self, settings: Settings) -> dict[str, str]:
+    def _reader_options(self, settings: Settings) -> dict[str, str]:
         """Spark's options for the name of its consumers, or for the size of its micro-batches; and how long a request waits for records."""
         if self.reader is None:
             return {"maxOffsetsPerTrigger": str(settings.max_offsets_per_trigger), "kafka.fetch.max.wait.ms": "50"}
@@ -69,7 +69,7 @@ class KafkaTopic:
         return {"groupIdPrefix": self.reader, **({"kafka.fetch.min.bytes": str(2**20)} if self.can_wait else {})}
 
     def partitions(self, settings: Settings) -> list[Partition]:
-        """Those of the topic."""
+        """The partitions of the topic."""
         return source_partitions(settings, self.name)
 
     def ids(self, partitions: Sequence[Partition], settings: Settings) -> dict[str, str]:
@@ -85,7 +85,7 @@ class KafkaTopic:
     def stream(self, spark: SparkSession, settings: Settings) -> DataFrame:
         """A stream of the columns of kafka.RECORD."""
         settings = replace(settings, starting_offsets="earliest") if self.is_table else settings
-        return stream_of_records(spark, settings, {**self._reading(settings), "subscribe": self.name})
+        return stream_of_records(spark, settings, {**self._reader_options(settings), "subscribe": self.name})
 
     def streams(self, spark: SparkSession, settings: Settings, shares: Iterable[Sequence[Partition]]) -> list[DataFrame]:
         """A stream as `stream` for each of `shares`. A partition that is in none of them is not read."""
@@ -94,9 +94,11 @@ class KafkaTopic:
         for share in shares:
             assigned = {topic: sorted(map(int, numbers)) for topic, numbers in nested(dict.fromkeys(share, 0)).items()}
             if starts.startswith("{"):  # Spark takes those of the partitions that it reads, and no others
-                own = nested({partition: offset for partition, offset in offsets_of(json.loads(starts)).items() if partition in share})
-                settings = replace(settings, starting_offsets=json.dumps(own))
-            streams.append(stream_of_records(spark, settings, {**self._reading(settings), "assign": json.dumps(assigned)}))
+                share_starts = nested(
+                    {partition: offset for partition, offset in offsets_of(json.loads(starts)).items() if partition in share}
+                )
+                settings = replace(settings, starting_offsets=json.dumps(share_starts))
+            streams.append(stream_of_records(spark, settings, {**self._reader_options(settings), "assign": json.dumps(assigned)}))
         return streams
 
     def reset_notes(self, settings: Settings) -> list[str]:
@@ -159,8 +161,8 @@ def clock() -> Column:
     text = F.when(F.size(stated) == 1, stated[0]["value"].cast("string"))
     clock_ms = F.when(text.rlike(r"\A[0-9]{1,14}\z"), text.cast("long"))
     is_stated = (F.col("timestampType") == _CREATE_TIME) & (clock_ms <= LAST_CLOCK_MS)
-    own = F.when(is_stated, F.timestamp_millis(clock_ms)).otherwise(F.col("timestamp"))
-    return F.when(F.col("timestamp") <= F.timestamp_millis(F.lit(LAST_CLOCK_MS)), own)
+    record_clock = F.when(is_stated, F.timestamp_millis(clock_ms)).otherwise(F.col("timestamp"))
+    return F.when(F.col("timestamp") <= F.timestamp_millis(F.lit(LAST_CLOCK_MS)), record_clock)
 
 
 def latest_event(future: str) -> Column:

@@ -85,7 +85,7 @@ def _branch_of(exchanged: DataFrame, number: int, event_time: str, delay: str, s
     is_own: Column = F.col("_branch") == number
     # Rows of the other partitions pass under the watermark with an event time `skew` earlier, so that they advance it while this partition
     # is idle, and are then dropped. The filter names the event time; otherwise the planner would push it below the watermark.
-    seen = exchanged.withColumn(
+    advanced = exchanged.withColumn(
         event_time, F.when(is_own, F.col("_event_time")).otherwise(F.col("_event_time") - F.expr(f"interval {skew}"))
     )
-    return seen.withWatermark(event_time, delay).where(F.when(is_own, F.col("_event_time")) == F.col(event_time))
+    return advanced.withWatermark(event_time, delay).where(F.when(is_own, F.col("_event_time")) == F.col(event_time))

@@ -63,13 +63,13 @@ def cluster_config(settings: Settings) -> dict[str, str]:
         return {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
     refuse_folders_of_one_machine(settings)
     # On Kubernetes and YARN, the manager or its settings determine the driver's address.
-    own = None if is_managed(settings.spark_master) else address_towards(settings.spark_master)
-    if own != LOOPBACK and not settings.kafka_bootstrap_servers:
+    driver_address = None if is_managed(settings.spark_master) else address_towards(settings.spark_master)
+    if driver_address != LOOPBACK and not settings.kafka_bootstrap_servers:
         msg = f"the workers of {settings.spark_master} connect to Kafka directly, and the embedded broker listens on {LOOPBACK} only; set KAFKA_BOOTSTRAP_SERVERS to a Kafka that they can reach"
         raise StreamgaugeError(msg)
     wanted = {
-        "spark.driver.bindAddress": own,
-        "spark.driver.host": settings.driver_host or own,
+        "spark.driver.bindAddress": driver_address,
+        "spark.driver.host": settings.driver_host or driver_address,
         "spark.executor.memory": settings.executor_memory,
         "spark.executor.cores": settings.executor_cores,
         "spark.cores.max": settings.max_cores,
@@ -99,14 +99,14 @@ def check_executors(spark: SparkSession, settings: Settings) -> None:
 def check_shared(spark: SparkSession, folder: Path) -> None:
     """Raises StreamgaugeError unless this process and the executors share `folder` and can write to it."""
     probe, tasks = folder / f".shared-{uuid.uuid4().hex}", spark.sparkContext.defaultParallelism
-    given, taken = probe / "given", probe / "taken"
+    inputs, outputs = probe / "inputs", probe / "outputs"
     try:
-        given.mkdir(parents=True)
+        inputs.mkdir(parents=True)
         for number in range(tasks):
-            (given / str(number)).write_text(f"{number}\n")
+            (inputs / str(number)).write_text(f"{number}\n")
         # One file per task and one task per core, so that every executor takes part.
-        spark.read.text(str(given)).write.text(str(taken))
-        numbers = sorted(int(line) for path in taken.glob("part-*") for line in path.read_text().splitlines())
+        spark.read.text(str(inputs)).write.text(str(outputs))
+        numbers = sorted(int(line) for path in outputs.glob("part-*") for line in path.read_text().splitlines())
         problem = "" if numbers == list(range(tasks)) else f"of {tasks} rows that they wrote, {len(numbers)} are there"
     except (*SparkFailure, OSError) as error:
         problem = _first_failure(str(error))

@@ -24,10 +24,10 @@ def first_line(error: Exception) -> str:
 
 
 @contextmanager
-def spark_errors(what: str) -> Iterator[None]:
-    """Raises a failure of Spark as a StreamgaugeError: `what` failed, and the first line of Spark's message."""
+def spark_errors(failure: str) -> Iterator[None]:
+    """Raises a StreamgaugeError for an exception of Spark: the text `failure`, and the first line of Spark's message."""
     try:
         yield
     except SparkFailure as error:
-        msg = f"{what}: {first_line(error)}"
+        msg = f"{failure}: {first_line(error)}"
         raise StreamgaugeError(msg) from error

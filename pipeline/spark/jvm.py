@@ -43,9 +43,7 @@ OPTIONS = (
     "--enable-native-access=ALL-UNNAMED",
     "-Dderby.connection.requireAuthentication=false",
 )
-"""What Spark's launcher adds to the user's options, but for the module jdk.incubator.vector and what is for Java 23, which not every Java has."""
-
-
+"""What Spark's launcher adds to the user's options, without the module jdk.incubator.vector and the options for Java 23, which not every Java has."""
 LEAST_BYTES = 1_000_000
 """With less free space, Spark's JVM fails to write the file with its address, and does not end."""
 
@@ -76,15 +74,7 @@ def start_jvm(config: Mapping[str, str | int], settings: Settings) -> None:
         jvm = subprocess.Popen(
             command(config, settings), stdin=subprocess.PIPE, env=os.environ | variables, preexec_fn=_ignore_interrupts  # noqa: PLW1509 - as PySpark does
         )  # fmt: skip
-        while not connection.exists():
-            if jvm.poll() is not None:
-                raise PySparkRuntimeError(errorClass="JAVA_GATEWAY_EXITED", messageParameters={})
-            if shutil.disk_usage(folder).free < LEAST_BYTES:
-                jvm.kill()
-                jvm.wait()
-                msg = f"no space is left under {settings.home.absolute()}, and Spark does not start; free some space"
-                raise StreamgaugeError(msg)
-            time.sleep(0.05)
+        _wait_for_connection(jvm, connection, settings)
         with connection.open("rb") as file:
             port, secret = read_int(file), UTF8Deserializer().loads(file)  # type: ignore[no-untyped-call]
     address = {"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": secret}
@@ -96,6 +86,19 @@ def start_jvm(config: Mapping[str, str | int], settings: Settings) -> None:
             del os.environ[name]
     gateway.proc = jvm
     SparkContext._ensure_initialized(gateway=gateway)
+
+
+def _wait_for_connection(jvm: "subprocess.Popen[bytes]", connection: Path, settings: Settings) -> None:
+    """Waits until the JVM has written the file with its address. Raises as `start_jvm`."""
+    while not connection.exists():
+        if jvm.poll() is not None:
+            raise PySparkRuntimeError(errorClass="JAVA_GATEWAY_EXITED", messageParameters={})
+        if shutil.disk_usage(connection.parent).free < LEAST_BYTES:
+            jvm.kill()
+            jvm.wait()
+            msg = f"no space is left under {settings.home.absolute()}, and Spark does not start; free some space"
+            raise StreamgaugeError(msg)
+        time.sleep(0.05)
 
 
 def command(config: Mapping[str, str | int], settings: Settings) -> list[str]:
@@ -116,13 +119,13 @@ def command(config: Mapping[str, str | int], settings: Settings) -> list[str]:
 
 
 def fixed_class_path(settings: Settings) -> list[Path]:
-    """The jars that every session has, first on the class path: an archive fits what begins with them.
+    """The jars with which the class path of every session begins: an archive of classes fits each class path that begins with its jars.
 
     For each job, Spark reads the class files of its closures again, and searches for them jar by jar. So its own jars come first.
     """
-    own = sorted((SPARK_HOME / "jars").glob("spark-*.jar"))
+    spark_jars = sorted((SPARK_HOME / "jars").glob("spark-*.jar"))
     locked = [path for bundle in jars.SPARK for path in jars.paths(bundle, settings)]
-    return list(dict.fromkeys([*own, *locked, *sorted((SPARK_HOME / "jars").glob("*.jar"))]))
+    return list(dict.fromkeys([*spark_jars, *locked, *sorted((SPARK_HOME / "jars").glob("*.jar"))]))
 
 
 def java(settings: Settings) -> Path:

@@ -99,7 +99,7 @@ def spark_session(settings: Settings, *, in_real_time: bool = False) -> SparkSes
         with contextlib.suppress(FileNotFoundError):  # the first table creates it
             os.scandir(str(settings.lake)).close()
     if _SUBMITTED in os.environ or SparkContext._active_spark_context is not None:
-        return _present_session(settings)
+        return _existing_session(settings)
     _check_user()
     os.environ["JAVA_HOME"] = str(java_home(settings))
     for_master = cluster_config(settings)
@@ -152,7 +152,7 @@ def _print_to(file: Path, spark: SparkSession) -> None:
     java.lang.System.setErr(java.io.PrintStream(java.io.FileOutputStream(str(file), True), True))  # noqa: FBT003
 
 
-def _present_session(settings: Settings) -> SparkSession:
+def _existing_session(settings: Settings) -> SparkSession:
     spark = _builder(_query_config(settings)).getOrCreate()
     time_zone = spark.sparkContext._jvm.java.util.TimeZone  # type: ignore[union-attr]
     time_zone.setDefault(time_zone.getTimeZone("UTC"))
@@ -220,8 +220,8 @@ def _ui_config(settings: Settings) -> dict[str, str | int]:
     if settings.spark_ui_port is None:
         # Even when the UI is off, Spark describes the plan of each batch, which costs least in this mode, and keeps what it would show: by
         # default of a thousand jobs, stages and plans each.
-        kept = ("spark.sql.ui.retainedExecutions", "spark.ui.retainedJobs", "spark.ui.retainedStages", "spark.ui.retainedTasks")
-        return {"spark.ui.enabled": "false", "spark.sql.ui.explainMode": "simple", **dict.fromkeys(kept, 20)}
+        limits = ("spark.sql.ui.retainedExecutions", "spark.ui.retainedJobs", "spark.ui.retainedStages", "spark.ui.retainedTasks")
+        return {"spark.ui.enabled": "false", "spark.sql.ui.explainMode": "simple", **dict.fromkeys(limits, 20)}
     os.environ["SPARK_LOCAL_IP"] = LOOPBACK
     return {"spark.ui.enabled": "true", "spark.ui.port": settings.spark_ui_port, "spark.ui.killEnabled": "false"}
 

@@ -8,7 +8,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as PySpark's own document
 from pyspark.sql.streaming.stateful_processor import ExpiredTimerInfo, StatefulProcessor, StatefulProcessorHandle, TimerValues
 
 from pipeline.sources.static_tables import UNKNOWN
-from pipeline.state.offline import OFFLINE, ONLINE, Camera, Change, Limits, Seen, Status, advance, next_change_ms
+from pipeline.state.offline import OFFLINE, ONLINE, Camera, Change, Limits, Report, Status, advance, next_change_ms
 
 _SEEN = "at_ms bigint, is_online boolean, sighting_ms bigint"
 _STATUS = (
@@ -39,7 +39,7 @@ class OfflineCameras(StatefulProcessor):
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: TimerValues) -> Iterator[Row]:  # noqa: ANN401, N802, N803
         """Takes the documents of one batch, in any order."""
         camera = self._read()
-        waiting = camera.waiting.union(Seen(row.at_ms, row.is_online, row.sighting_ms) for row in rows)
+        waiting = camera.waiting.union(Report(row.at_ms, row.is_online, row.sighting_ms) for row in rows)
         return self._advanced(key[0], camera._replace(waiting=waiting), timerValues.getCurrentWatermarkInMs())
 
     def handleExpiredTimer(self, key: Any, timerValues: TimerValues, expiredTimerInfo: ExpiredTimerInfo) -> Iterator[Row]:  # noqa: ANN401, N802, N803
@@ -63,7 +63,7 @@ class OfflineCameras(StatefulProcessor):
             # Spark takes plain tuples and lists only.
             status = camera.status
             stored = None if status is None else (*status[:-2], list(status.gone_ms), status.first_ms)
-            self._state.update((stored, [tuple(seen) for seen in camera.waiting], camera.timer_ms))
+            self._state.update((stored, [tuple(report) for report in camera.waiting], camera.timer_ms))
         return (Row(**_row(device_id, change)) for change in changes)
 
     def _read(self) -> Camera:
@@ -72,7 +72,7 @@ class OfflineCameras(StatefulProcessor):
             return Camera()
         stored, waiting, timer_ms = value
         status = None if stored is None else Status(*stored)
-        return Camera(status and status._replace(gone_ms=tuple(status.gone_ms)), frozenset(Seen(*seen) for seen in waiting), timer_ms)
+        return Camera(status and status._replace(gone_ms=tuple(status.gone_ms)), frozenset(Report(*report) for report in waiting), timer_ms)
 
 
 def _row(device_id: str, change: Change) -> dict[str, Any]:

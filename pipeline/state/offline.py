@@ -13,7 +13,7 @@ FLAPPING_MS = 10 * 60_000
 ONLINE, OFFLINE, BACK, FLAPPING = "online", "offline", "back", "flapping"
 
 
-class Seen(NamedTuple):
+class Report(NamedTuple):
     """A document that contains the camera. Times are ms since 1970. sighting_ms: the newest sighting of a person in it."""
 
     at_ms: int
@@ -41,7 +41,7 @@ class Camera(NamedTuple):
     """The state of a key. waiting: documents after the watermark. timer_ms: the next timer that is registered."""
 
     status: Status | None = None
-    waiting: frozenset[Seen] = frozenset()
+    waiting: frozenset[Report] = frozenset()
     timer_ms: int | None = None
 
 
@@ -67,11 +67,11 @@ def advance(camera: Camera, until_ms: float, limits: Limits) -> tuple[Camera, li
     """Takes the documents up to the watermark `until_ms` into the camera's status. Returns its changes in order."""
     status = camera.status
     changes: list[Change] = []
-    for seen in sorted((seen for seen in camera.waiting if seen.at_ms <= until_ms), key=_order):
-        status = _unheard(status, seen.at_ms - 1, limits, changes)
-        status = _heard(status, seen, changes)
+    for report in sorted((report for report in camera.waiting if report.at_ms <= until_ms), key=_order):
+        status = _unheard(status, report.at_ms - 1, limits, changes)
+        status = _heard(status, report, changes)
     status = _unheard(status, until_ms, limits, changes)
-    return camera._replace(status=status, waiting=frozenset(seen for seen in camera.waiting if seen.at_ms > until_ms)), changes
+    return camera._replace(status=status, waiting=frozenset(report for report in camera.waiting if report.at_ms > until_ms)), changes
 
 
 def next_change_ms(camera: Camera, limits: Limits) -> int | None:
@@ -79,18 +79,20 @@ def next_change_ms(camera: Camera, limits: Limits) -> int | None:
     return next((change.known_ms for change in advance(camera, inf, limits)[1]), None)
 
 
-def _order(seen: Seen) -> tuple[int, bool, bool, int]:
+def _order(report: Report) -> tuple[int, bool, bool, int]:
     """The sort key of a camera's documents. At equal times, the newest sighting comes first, because the change reports it."""
-    return seen.at_ms, seen.is_online, seen.sighting_ms is None, -(seen.sighting_ms or 0)
+    return report.at_ms, report.is_online, report.sighting_ms is None, -(report.sighting_ms or 0)
 
 
-def _heard(before: Status | None, seen: Seen, changes: list[Change]) -> Status:
-    sighting_ms = max((time_ms for time_ms in (before and before.sighting_ms, seen.sighting_ms) if time_ms is not None), default=None)
-    if before is not None and before.is_online == seen.is_online:
-        return before._replace(is_silent=False, seen_ms=seen.at_ms, sighting_ms=sighting_ms)
-    first_ms = seen.at_ms if before is None else before.first_ms
-    status = Status(seen.is_online, is_silent=False, since_ms=seen.at_ms, seen_ms=seen.at_ms, sighting_ms=sighting_ms, first_ms=first_ms)
-    return _changed(before, status, seen.at_ms, changes)
+def _heard(before: Status | None, report: Report, changes: list[Change]) -> Status:
+    sighting_ms = max((time_ms for time_ms in (before and before.sighting_ms, report.sighting_ms) if time_ms is not None), default=None)
+    if before is not None and before.is_online == report.is_online:
+        return before._replace(is_silent=False, seen_ms=report.at_ms, sighting_ms=sighting_ms)
+    first_ms = report.at_ms if before is None else before.first_ms
+    status = Status(
+        report.is_online, is_silent=False, since_ms=report.at_ms, seen_ms=report.at_ms, sighting_ms=sighting_ms, first_ms=first_ms
+    )
+    return _changed(before, status, report.at_ms, changes)
 
 
 def _unheard(status: Status | None, until_ms: float, limits: Limits, changes: list[Change]) -> Status | None:

@@ -17,7 +17,7 @@ from infrastructure.registry.avro_reader import schema_id_of
 from infrastructure.text import escaped
 from pipeline.formats.avro_schemas import without_new_types
 from pipeline.ingest.json_types import check_size, widened
-from pipeline.ingest.records import seen_type, unrounded_type, usable
+from pipeline.ingest.records import observed_type, unrounded_type, usable
 from pipeline.spark.errors import SparkFailure, first_line
 from streamgauge.records.decoding import Decoder
 
@@ -48,8 +48,8 @@ class Schemas:
         if others:
             documents = _documents(spark.read.text(str(file)).select(F.unbase64("value").alias("value"))).cache()
             if objects := documents.count():
-                seen = seen_type(documents) or T.StructType()
-                self._columns = widened(self._columns, seen, self._kept_as_text, unrounded_type(documents))
+                observed = observed_type(documents) or T.StructType()
+                self._columns = widened(self._columns, observed, self._kept_as_text, unrounded_type(documents))
                 check_size(self._columns)
         self._counts = {"avro": self._avro.total(), "json": objects, "null": nulls, "other": others - objects}
 

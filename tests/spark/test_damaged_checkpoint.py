@@ -26,7 +26,7 @@ def test_a_changed_byte_is_a_damaged_checkpoint(stream, tmp_path, file):
     with pytest.raises(StreamingQueryException) as error:
         counting.run([Record(one_camera("cam-3", at("10:02")))])
     settings = Settings(home=tmp_path)
-    assert "its checkpoint is damaged" in diagnosis(str(error.value), CAMERA_STATS.checkpoint_name.place(settings), settings).what
+    assert "its checkpoint is damaged" in diagnosis(str(error.value), CAMERA_STATS.checkpoint_name.place(settings), settings).cause
 
 
 def without(path):
@@ -67,7 +67,7 @@ def test_a_missing_file_of_the_state_is_named(stream, tmp_path):
     with pytest.raises(StreamingQueryException) as error:
         counting.run([Record(one_camera("cam-3", at("10:02")))])
     settings = Settings(home=tmp_path)
-    what = diagnosis(str(error.value), CAMERA_STATS.checkpoint_name.place(settings), settings).what
+    what = diagnosis(str(error.value), CAMERA_STATS.checkpoint_name.place(settings), settings).cause
     assert "its checkpoint is damaged" in what
     assert "state/0/0/2.delta" in what
     assert "(`streamgauge reset nest-camera-stats`)" in what

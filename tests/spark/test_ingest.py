@@ -24,7 +24,7 @@ from infrastructure.settings import Settings
 from pipeline.ingest import upsert
 from pipeline.ingest.json_types import MAX_NAMES, MAX_TYPED_LEVELS, AmbiguousNames, TooManyFields, TypeChanged
 from pipeline.ingest.location import Location, TableSchema
-from pipeline.ingest.records import newest, parsed, seen_type, table_rows, unusable, usable
+from pipeline.ingest.records import newest, observed_type, parsed, table_rows, unusable, usable
 from pipeline.ingest.upsert import learned, merge
 from pipeline.lake.maintenance import maintain_delta
 from pipeline.lake.tables import LakeTable
@@ -142,7 +142,7 @@ def test_rows_have_kafkas_columns_and_the_fields(record, location):
 
 def test_names_that_sql_would_trip_over_are_types_too(record):
     odd = {"OBJECT": 1, "a: OBJECT<b": {"OBJECT<": 2}, "`": "x", "from": True, "1": 1.5}
-    seen = seen_type(usable(record(("a", odd, 0, 0))))
+    seen = observed_type(usable(record(("a", odd, 0, 0))))
     assert {one.name for one in seen} == set(odd)
     assert seen["a: OBJECT<b"].dataType == T.StructType([T.StructField("OBJECT<", T.LongType())])
 

@@ -86,7 +86,7 @@ def refusal_of(run):
         run()
     told = diagnosis(str(refused.value), CAMERA_STATUS.checkpoint_name.place(Settings()), Settings())
     assert told.remedy is Remedy.PERSON
-    return told.what
+    return told.cause
 
 
 def test_a_field_of_another_type_is_refused_with_the_two_ways_out_and_one_that_is_new_is_null(watching, monkeypatch):

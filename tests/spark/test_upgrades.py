@@ -131,9 +131,9 @@ def test_a_state_that_does_not_fit_is_refused_with_the_two_ways_out_and_nothing_
     assert counts(refusing.table) == {("10:00", "11:00"): 2}
     told = diagnosis(str(refused.value), CAMERA_STATS.checkpoint_name.place(Settings()), Settings())
     assert told.remedy is Remedy.PERSON
-    assert told.what.startswith("the query has changed, and the state in ")
-    assert "raise its version" in told.what
-    assert "streamgauge reset nest-camera-stats" in told.what
+    assert told.cause.startswith("the query has changed, and the state in ")
+    assert "raise its version" in told.cause
+    assert "streamgauge reset nest-camera-stats" in told.cause
 
 
 def test_another_name_mode_or_version_has_a_checkpoint_of_its_own():

@@ -163,7 +163,7 @@ class TestUnusable:
         wikis = [values[0].replace(b"@", byte) for byte in (b"\x80", b"\x81")]  # U+FFFD would be the key of both
         frame = records(*wikis, *(value.replace(b"@", b"\xff") for value in values[1:]), topic="wikimedia")
         assert reasons(letters_of(frame)) == dict.fromkeys(range(7), "a text in it is not UTF-8, id 3")
-        assert edits(frame, SCHEMAS, "10 minutes", others=("user",)).count() == changes(frame, SCHEMAS).count() == 0
+        assert edits(frame, SCHEMAS, "10 minutes", extra_fields=("user",)).count() == changes(frame, SCHEMAS).count() == 0
 
     def test_what_cannot_be_read_keeps_its_bytes_and_its_place(self, records):
         good = in_wire_format(change(1, at=TEN), 3)

@@ -3,7 +3,7 @@
 import random
 
 from audit.domains.nest_status import Memory, spells, told
-from pipeline.state.offline import Camera, Limits, Seen, advance
+from pipeline.state.offline import Camera, Limits, Report, advance
 
 MINUTE_MS = 60_000
 LIMITS = Limits(silence_ms=10 * MINUTE_MS, forget_ms=200 * MINUTE_MS)
@@ -16,7 +16,7 @@ def history(rng):
     for _ in range(rng.randrange(1, 30)):
         at_ms += rng.choice([0, 1, MINUTE_MS, 3 * MINUTE_MS, 10 * MINUTE_MS - 1, 10 * MINUTE_MS, 10 * MINUTE_MS + 1, 200 * MINUTE_MS])
         sighting_ms = rng.choice([None, at_ms, at_ms - MINUTE_MS])
-        found.append(Seen(at_ms, rng.random() < 0.6, sighting_ms))
+        found.append(Report(at_ms, rng.random() < 0.6, sighting_ms))
     return found
 
 

@@ -46,6 +46,6 @@ from pipeline.monitoring.failures import Remedy, diagnosis
 )
 def test_a_failure_says_what_was_found_and_what_to_do(tmp_path, text, what, remedy):
     found = diagnosis(text, CheckpointName("q", 1, "update").place(Settings(home=tmp_path)), Settings(home=tmp_path))
-    assert what in found.what
+    assert what in found.cause
     assert found.remedy is remedy
-    assert "\n" not in found.what
+    assert "\n" not in found.cause

@@ -4,14 +4,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from plain import camera_changes
 
-from pipeline.state.offline import BACK, FLAPPING, OFFLINE, Camera, Limits, Seen, advance, next_change_ms
+from pipeline.state.offline import BACK, FLAPPING, OFFLINE, Camera, Limits, Report, advance, next_change_ms
 
 MINUTE = 60_000
 LIMITS = Limits(silence_ms=10 * MINUTE, forget_ms=1000 * MINUTE)
 
 
 def seen(minute, *, online=True, sighting=None):
-    return Seen(round(minute * MINUTE), online, sighting)
+    return Report(round(minute * MINUTE), online, sighting)
 
 
 def changes(*documents, until):

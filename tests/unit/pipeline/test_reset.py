@@ -43,7 +43,7 @@ def test_no_other_process_can_take_the_query_before_all_is_deleted(settings):
         assert len(found) == 2, "the checkpoint and the table"
         for deletion in found:
             assert [is_free(lock) for lock in locks] == [False, False], (
-                f"another process can start the query before {deletion.what} is deleted"
+                f"another process can start the query before {deletion.description} is deleted"
             )
             deletion.do()
         assert [is_free(lock) for lock in locks] == [False, False], "another process can start the query while reset still runs"
@@ -57,7 +57,7 @@ def test_a_query_that_runs_cannot_be_run_in_another_mode(settings):
     query = named("nest-camera-stats", settings)
     runner = Runner(None, settings)
     with patch.object(Runner, "_jvm_pid", 1), ExitStack() as locks:
-        assert runner._hold(query, locks, ())
+        assert runner._try_lock(query, locks, ())
         names = [replace(query.checkpoint_name, mode=mode) for mode in ("append", "complete", "update", "real-time")]
         assert [is_free(name.place(settings).note(".lock")) for name in names] == [False] * 4
 
@@ -66,7 +66,7 @@ def test_the_results_are_deleted_before_the_checkpoint(settings):
     query = named("nest-archive", settings)
     for path in (query.checkpoint_name.folder(settings), settings.lake / "nest" / "cameras"):
         path.mkdir(parents=True)
-    assert [deletion.what.split()[0] for deletion in deletions(query, settings)] == ["table", "checkpoint"]
+    assert [deletion.description.split()[0] for deletion in deletions(query, settings)] == ["table", "checkpoint"]
 
 
 def test_a_query_does_not_start_until_an_interrupted_reset_of_it_is_completed(settings):
@@ -91,6 +91,6 @@ def test_a_query_of_an_ingest_can_be_reset_after_the_table_is_gone(settings, que
         named(query, settings)
     (settings.checkpoints / f"{query}-v1-append").mkdir(parents=True)
     (deletion,) = deletions(named(query, settings), settings)
-    assert deletion.what.startswith(f"checkpoint {query}-v1-append")
+    assert deletion.description.startswith(f"checkpoint {query}-v1-append")
     delete(named(query, settings), settings, [deletion])
     assert list(settings.checkpoints.iterdir()) == []
