@@ -22,6 +22,7 @@ class Facts:
     only: the records from which facts may be taken; None for all.
     steps: tables by name, with their SQL: each is made of `documents`, and of those before it.
     sql: over `documents` and these tables. Returns topic, partition, "offset", and what is counted. {name} in it is a parameter.
+    columns_only: the table gets no rows.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Facts:
     steps: Mapping[str, str] = field(default_factory=dict)
     documents: Callable[[pa.Table], pa.Table] = json_documents
     only: Choice | None = None
+    columns_only: bool = False
 
 
 @dataclass(frozen=True)

@@ -77,7 +77,7 @@ class Files:
         self.left_out = set[str]()
         """The columns that are not compared: DuckDB cannot read a time in them, as INT96 has it of years before -4713."""
         gone = [path for path in paths if not _exists(path)]
-        damaged = [path for path in paths if path not in gone and not self._is_readable(path)]
+        damaged = self._damaged([path for path in paths if path not in gone])
         self.readable = [str(path) for path in paths if path not in {*gone, *damaged}]
         """The paths of the others."""
         self.faults = [
@@ -103,7 +103,7 @@ class Files:
         """What is needed of all records: no row, but its columns; and of each row its record and a hash."""
         rows, origin = self.rows, _origin(self._archive)
         hashed = f"SELECT {origin}, hash(expected) AS content FROM ({rows.sql}) AS expected"
-        return replace(rows, sql=f"FROM ({rows.sql}) LIMIT 0"), replace(rows, name=f"{rows.name}_hashed", sql=hashed)
+        return replace(rows, columns_only=True), replace(rows, name=f"{rows.name}_hashed", sql=hashed)
 
     @property
     def hashed(self) -> str:
@@ -151,24 +151,27 @@ class Files:
             return "true"
         return f"{name} >= {min(prefix.first.get(which, 0) for which in prefix.ends)} AND {name} < {max(prefix.ends.values())}"
 
+    def _damaged(self, paths: Sequence[StoragePath]) -> list[StoragePath]:
+        """The files without a footer, or with pages that do not have their checksums. All are read at once, and one by one only if that fails."""
+        return [path for path in paths if not self._is_readable(path)] if self._error_in(paths) else []
+
     def _is_readable(self, path: StoragePath) -> bool:
-        """Whether the file has a footer, and its pages their checksums."""
-        file, bounds = [str(path)], self._bounds
+        if _NO_TIME not in (error := self._error_in([path])):
+            return not error
+        columns = self._database.execute("SELECT column_name FROM (DESCRIBE FROM read_parquet(?))", [str(path)]).fetchall()
+        errors = {name: self._error_in([path], f"""rows."{name.replace('"', '""')}" """) for (name,) in columns}
+        self.left_out |= {name for name, error in errors.items() if _NO_TIME in error}
+        return all(not error or name in self.left_out for name, error in errors.items())
 
-        def why_not(columns: str) -> str:
-            try:
-                # Not in a transaction of the connection, which an error would end.
-                self._database.cursor().execute(f"SELECT {columns} FROM read_parquet(?) AS rows WHERE {bounds}", file).fetchall()
-            except duckdb.Error as error:
-                return str(error)
-            return ""
-
-        if _NO_TIME not in (problem := why_not("hash(rows)")):
-            return not problem
-        columns = self._database.execute("SELECT column_name FROM (DESCRIBE FROM read_parquet(?))", file).fetchall()
-        problems = {name: why_not(f"""hash(rows."{name.replace('"', '""')}")""") for (name,) in columns}
-        self.left_out |= {name for name, problem in problems.items() if _NO_TIME in problem}
-        return all(not problem or name in self.left_out for name, problem in problems.items())
+    def _error_in(self, paths: Sequence[StoragePath], columns: str = "rows") -> str:
+        """DuckDB's error when it reads these columns of the files; empty without one."""
+        sql = f"SELECT bit_xor(hash({columns})) FROM read_parquet(?, union_by_name = true) AS rows WHERE {self._bounds}"
+        try:
+            # Not in a transaction of the connection, which an error would end.
+            self._database.cursor().execute(sql, [[str(path) for path in paths]])
+        except duckdb.Error as error:
+            return str(error)
+        return ""
 
     def _read(self) -> str:
         listed = ", ".join("'{}'".format(path.replace("'", "''")) for path in self.readable)

@@ -69,10 +69,10 @@ class ArchiveCheck(Watch[ArchiveProgress]):
     def read(self) -> None:
         """Finds the new files."""
         files = self._new_files()
-        if files.columns != self.known.columns:  # the hashes that are kept are of other columns
+        if self.known.columns is not None and files.columns != self.known.columns:  # the hashes that are kept are of other columns
             self.known = self.begin(self.known.query_id)
             files = self._new_files()
-            self.known.columns = files.columns
+        self.known.columns = files.columns
         self._files, self.facts = files, files.facts
 
     def verdict(self) -> Verdict:

@@ -1,8 +1,9 @@
 """What the results of the Wikimedia domain must be."""
 
 import json
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import pyarrow as pa
@@ -11,7 +12,7 @@ from audit.audited import Facts, Table
 from audit.checks.archive import Archive
 from audit.checks.dead_letters import DeadLetters
 from audit.values.avro_schemas import read_by
-from audit.values.documents import NO_CLOCK, Value, avro_documents, avro_value
+from audit.values.documents import NO_CLOCK, AvroValues, Value, avro_documents
 from audit.values.fields import too_long, when
 from contract.domains.wikimedia import WIKIMEDIA, WIKIMEDIA_EDITOR_SESSIONS, WIKIMEDIA_PROCESSED, WIKIMEDIA_WIKI_STATS
 from infrastructure import durations
@@ -131,46 +132,61 @@ _OWN = {
 }
 
 
-def archived(records: pa.Table, held: pa.Schema, *, reader: AvroReader) -> pa.Table:
-    """Every change that can be read, of every type, with all its fields: those columns that the archive's files have, which are `held`."""
-    schema = pa.schema([*_OWN.items(), *(one for one in held if one.name not in _OWN)])
-    read = ((row, avro_value(row["value"], reader)) for row in records.to_pylist())
-    rows = [_archived(row, change) for row, change in read if not isinstance(change, str)]
+def archived(records: pa.Table, files: pa.Schema, *, values: AvroValues) -> pa.Table:
+    """Every change that can be read, of every type, with all its fields: those columns that the archive's files have."""
+    schema = pa.schema([*_OWN.items(), *(field for field in files if field.name not in _OWN)])
+    origins = records.select(["topic", "partition", "offset", "timestamp"]).to_pylist()
+    read = zip(origins, values.of(records), strict=True)
+    rows = [_archived(origin, change) for origin, change in read if not isinstance(change, str)]
     return pa.Table.from_arrays([_column([row.get(field.name) for row in rows], field) for field in schema], schema=schema)
 
 
 def _column(values: list[Any], field: pa.Field) -> pa.Array:
     try:
-        return pa.array([_as_arrow_takes_it(one, field.type) for one in values] if pa.types.is_nested(field.type) else values, field.type)
+        return pa.array([_with_pairs(value, field.type) for value in values] if _has_maps(field.type) else values, field.type)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:  # such as a union of several types
         msg = f"column {field.name} of wikimedia-archive, {field.type}, cannot be compared with its records ({error}); verify the other queries by their names"
         raise StreamgaugeError(msg) from error
 
 
-def _as_arrow_takes_it(value: Any, kind: pa.DataType) -> Any:  # noqa: ANN401 - any value of Avro
-    """The value, with its maps as pairs."""
+def _has_maps(kind: pa.DataType) -> bool:
+    return pa.types.is_map(kind) or any(_has_maps(kind.field(number).type) for number in range(kind.num_fields))
+
+
+def _with_pairs(value: Any, kind: pa.DataType) -> Any:  # noqa: ANN401 - any value of Avro
+    """The value with its maps as pairs, as Arrow takes them."""
     if isinstance(value, list) and pa.types.is_list(kind):
-        return [_as_arrow_takes_it(one, kind.value_type) for one in value]
+        return [_with_pairs(element, kind.value_type) for element in value]
     if isinstance(value, dict) and pa.types.is_map(kind):
-        return [(name, _as_arrow_takes_it(one, kind.item_type)) for name, one in value.items()]
+        return [(name, _with_pairs(item, kind.item_type)) for name, item in value.items()]
     if isinstance(value, dict) and pa.types.is_struct(kind):
-        return {field.name: _as_arrow_takes_it(value.get(field.name), field.type) for field in kind}
+        return {field.name: _with_pairs(value.get(field.name), field.type) for field in kind}
     return value
 
 
-def _archived(record: dict[str, Any], change: Value) -> dict[str, Any]:
+def _archived(origin: Mapping[str, Any], change: Value) -> dict[str, Any]:
     seconds = _whole(change.get("timestamp"))
     changed_at = (
         datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None) if isinstance(seconds, int) and 0 <= seconds <= LAST_SECOND else None
     )
-    row = {f"kafka_{name}": record[name] for name in ("topic", "partition", "offset", "timestamp")}
-    row |= {"changed_at": changed_at, "date": (changed_at or record["timestamp"]).date()}
-    for name, value in change.items():
-        column = name
-        while column.lower() in {one.lower() for one in row}:
-            column = f"event_{column}"
-        row[column] = value
+    row = {f"kafka_{name}": value for name, value in origin.items()}
+    row |= {"changed_at": changed_at, "date": (changed_at or origin["timestamp"]).date()}
+    row |= zip(_columns(tuple(change)), change.values(), strict=True)
     return row
+
+
+@cache
+def _columns(fields: tuple[str, ...]) -> list[str]:
+    """The archive's columns for the fields of a change. A field with the name of another column, in any case, begins with `event_`."""
+    taken = {column.lower() for column in _OWN}
+    columns = []
+    for field in fields:
+        column = field
+        while column.lower() in taken:
+            column = f"event_{column}"
+        taken.add(column.lower())
+        columns.append(column)
+    return columns
 
 
 def reader_of(registry: SchemaRegistry) -> AvroReader:
@@ -178,8 +194,8 @@ def reader_of(registry: SchemaRegistry) -> AvroReader:
 
 
 def audited(settings: Settings) -> tuple[Table | Archive | DeadLetters, ...]:
-    reader = reader_of(SchemaRegistry(settings.registry))
-    documents = partial(avro_documents, read_value=partial(avro_value, reader=reader), fields=fields, schema=FIELDS)
+    values = AvroValues(reader_of(SchemaRegistry(settings.registry)))
+    documents = partial(avro_documents, values=values, fields=fields, schema=FIELDS)
     facts = partial(Facts, source=WIKIMEDIA.name, parameters={"future": settings.future}, steps={"changes": CHANGES}, documents=documents)
     count = partial(Table, event_time="edited_at", event_key=("event_id", "edited_at"), watermark=settings.wikimedia_watermark)
     length, slide = (round(durations.seconds(text, "") * 1_000_000) for text in (settings.wikimedia_window, settings.wikimedia_slide))
@@ -209,7 +225,7 @@ def audited(settings: Settings) -> tuple[Table | Archive | DeadLetters, ...]:
             "wikimedia-archive",
             "wikimedia/changes",
             Facts("rows_of_changes", WIKIMEDIA.name, "SELECT * FROM documents"),
-            documents=partial(archived, reader=reader),
+            documents=partial(archived, values=values),
             origin_prefix="kafka_",
         ),
         DeadLetters("wikimedia-dead-letters", facts("wikimedia_letters", sql=REASONS)),

@@ -16,6 +16,7 @@ from infrastructure.kafka.client_options import client_options
 from infrastructure.kafka.cluster import KafkaCluster
 from infrastructure.kafka.errors import no_answer
 from infrastructure.kafka.record_clock import LAST_CLOCK_MS, clock_ms_of
+from infrastructure.kafka.topic_ends import METADATA_SECONDS
 from infrastructure.settings import Settings
 
 AT_ONCE = 5_000
@@ -72,18 +73,19 @@ class RecordReader:
             isolation = {name: value for name, value in client_options(self._settings.kafka_options).items() if name == "isolation.level"}
             self._consumer = self._kafka.consumer({**_OPTIONS, **isolation})
         try:
+            _find_leaders(self._consumer, {topic for topic, _ in left}, self._kafka)
             self._consumer.assign([TopicPartition(topic, number, starts[topic, number]) for topic, number in left])
-            yield from self._assigned(self._consumer, left, starts, ends)
+            yield from self._assigned(self._consumer, left, ends)
             self._consumer.unassign()
         except BaseException:  # also if no more are wanted: it would read on
             self.close()
             raise
 
-    def _assigned(self, consumer: Consumer, left: dict[tuple[str, int], int], starts: Offsets, ends: Offsets) -> Iterator[pa.Table]:
+    def _assigned(self, consumer: Consumer, left: dict[tuple[str, int], int], ends: Offsets) -> Iterator[pa.Table]:
         heard_at, rows = time.monotonic(), list[tuple[Any, ...]]()
-        missing = sum(end - starts[which] for which, end in left.items())
         while left:
-            messages = consumer.consume(max(min(missing, _CONSUMED_AT_ONCE), 1), timeout=0.1)  # it waits for so many
+            # What is there, or else the next one: `consume` waits for as many as it is asked for.
+            messages = consumer.consume(_CONSUMED_AT_ONCE, timeout=0) or consumer.consume(1, timeout=0.1)
             if messages:
                 heard_at = time.monotonic()
             elif time.monotonic() - heard_at > SILENCE_SECONDS:
@@ -93,7 +95,6 @@ class RecordReader:
             wanted = [message for message in messages if _is_wanted(message, left, ends, self._kafka)]
             if done := before - left.keys():  # else their later records would be read, too
                 consumer.incremental_unassign([TopicPartition(*which) for which in done])
-            missing -= len(wanted)
             rows += map(_row, wanted)
             if len(rows) >= AT_ONCE or not left:
                 yield _of_rows(rows)
@@ -114,6 +115,15 @@ def records_between(
     """
     with closing(RecordReader(settings)) as reader:
         yield from reader.between(starts, ends, modified_ms)
+
+
+def _find_leaders(consumer: Consumer, topics: Iterable[str], kafka: KafkaCluster) -> None:
+    """Asks for the leaders of partitions: for those of a topic that is new to it, the consumer would look once a second only."""
+    try:
+        for topic in topics:
+            consumer.list_topics(topic, timeout=METADATA_SECONDS)
+    except KafkaException as error:
+        raise no_answer(kafka, error) from error
 
 
 def _is_wanted(message: Message, left: dict[tuple[str, int], int], ends: Offsets, kafka: KafkaCluster) -> bool:

@@ -159,9 +159,12 @@ class Recount:
         steps = {name: sql for one in facts for name, sql in one.steps.items()}
         for name, sql in steps.items():
             self.database.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {sql}")
-        for one in facts:
-            sql = one.sql.format(**one.parameters)  # CREATE TABLE IF NOT EXISTS would plan the query also for nothing
-            self.database.execute(f"{f'CREATE TABLE {one.name} AS' if one in new else f'INSERT INTO {one.name}'} {sql}")
+        for one in facts:  # CREATE TABLE IF NOT EXISTS would plan the query also for nothing
+            sql = one.sql.format(**one.parameters)
+            if one in new:
+                self.database.execute(f"CREATE TABLE {one.name} AS FROM ({sql}) {'LIMIT 0' if one.columns_only else ''}")
+            elif not one.columns_only:
+                self.database.execute(f"INSERT INTO {one.name} {sql}")
         for name in steps:  # their memory is needed no longer
             self.database.execute(f"DROP TABLE {name}")
         self.database.unregister("documents")

@@ -1,6 +1,6 @@
 """Records as DuckDB takes them: with their contents in columns."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -28,16 +28,27 @@ def json_documents(records: pa.Table) -> pa.Table:
     )
 
 
-def avro_documents(
-    records: pa.Table, *, read_value: Callable[[bytes | None], Value | str], fields: Callable[[Value], tuple[Any, ...]], schema: pa.Schema
-) -> pa.Table:
-    """The records of an Avro topic, with the columns of `schema`, which `fields` takes from a value; null for one that cannot be read.
+class AvroValues:
+    """The values of Avro records. Reading them takes most of the time of a recount, so those of the last table are kept for the next format."""
 
-    read_value: as `avro_value`.
-    """
-    read = [read_value(value) for value in records["value"].to_pylist()]
-    problems = [one if isinstance(one, str) else None for one in read]
-    rows = [(None,) * len(schema) if isinstance(one, str) else fields(one) for one in read]
+    def __init__(self, reader: AvroReader) -> None:
+        self._reader = reader
+        self._records: pa.Table | None = None
+        self._values: list[Value | str] = []
+
+    def of(self, records: pa.Table) -> Sequence[Value | str]:
+        """For each record its value, or the reason why it cannot be read. Raises RegistryUnavailable when the registry does not answer."""
+        if records is not self._records:
+            self._values = [avro_value(value, self._reader) for value in records["value"].to_pylist()]
+            self._records = records
+        return self._values
+
+
+def avro_documents(records: pa.Table, *, values: AvroValues, fields: Callable[[Value], tuple[Any, ...]], schema: pa.Schema) -> pa.Table:
+    """The records of an Avro topic, with the columns of `schema`, which `fields` takes from a value; null for one that cannot be read."""
+    read = values.of(records)
+    problems = [value if isinstance(value, str) else None for value in read]
+    rows = [(None,) * len(schema) if isinstance(value, str) else fields(value) for value in read]
     table = records.drop_columns("problem").append_column("problem", pa.array(problems, pa.string()))
     for field, column in zip(schema, zip(*rows, strict=True) if rows else [()] * len(schema), strict=True):
         table = table.append_column(field, pa.array(column, field.type))

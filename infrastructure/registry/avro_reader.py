@@ -133,7 +133,7 @@ class _Decoder(BinaryDecoder):
         return self._zigzag_number(bits=64)
 
     def read_index(self) -> int:
-        if (index := self.read_int()) < 0:
+        if (index := self._zigzag_number(bits=32)) < 0:
             msg = f"no branch of a union, and no symbol of an enum, has the index {index}"
             raise ValueError(msg)
         return index
@@ -142,11 +142,14 @@ class _Decoder(BinaryDecoder):
 
     def _zigzag_number(self, bits: int) -> int:
         """Decodes a number in zigzag form, with seven bits in each byte. Ignores bits beyond those of its type."""
-        number = 0
-        for shift in range(0, bits, 7):
-            byte = ord(self.fo.read(1))
+        byte = self.fo.read(1)[0]
+        if byte <= 0x7F:  # noqa: PLR2004 - the eighth bit says that more follow
+            return (byte >> 1) ^ -(byte & 1)
+        number = byte & 0x7F
+        for shift in range(7, bits, 7):
+            byte = self.fo.read(1)[0]
             number |= (byte & 0x7F) << shift
-            if byte <= 0x7F:  # noqa: PLR2004 - the eighth bit says that more follow
+            if byte <= 0x7F:  # noqa: PLR2004
                 number &= (1 << bits) - 1
                 return (number >> 1) ^ -(number & 1)
         msg = f"a number of more than {bits} bits"

@@ -22,6 +22,7 @@ from audit.checks.archive import Files, rows_of
 from audit.checks.dead_letters import expected_letters
 from audit.domains.wikimedia import archived, reader_of
 from audit.recount.recount import Recount
+from audit.values.documents import AvroValues
 from infrastructure.settings import Settings
 from pipeline.domains import nest, nest_devices, nest_documents, nest_status, taxi, wikimedia
 from pipeline.formats.confluent_avro import WriterSchemas
@@ -240,7 +241,7 @@ def test_of_changes_whose_schema_has_other_types(records, monkeypatch):
     counted = collected(wikimedia.edits(frame, schemas, FUTURE), "event_id", "unix_micros(edited_at)", "namespace")
     assert_same(values, facts("wikimedia-edit-stats", values, "event_id, epoch_us(edited_at), namespace"), counted)
     assert_same_letters("wikimedia-dead-letters", values, wikimedia.unusable(frame, schemas, FUTURE))
-    audited = archived(records_of("wikimedia", *values), pa.schema([("id", pa.int64())]), reader=reader_of(Registry()))
+    audited = archived(records_of("wikimedia", *values), pa.schema([("id", pa.int64())]), values=AvroValues(reader_of(Registry())))
     assert audited.num_rows == wikimedia.changes(frame, schemas).count() == len(values) - 2
 
 
@@ -353,4 +354,4 @@ def test_of_the_archive_of_changes_with_maps(records, tmp_path, monkeypatch):
     frame = wikimedia.changes(records(*values, topic="wikimedia"), WriterSchemas(V1, {3: V1, 8: text}))
     assert_same_archive("wikimedia-archive", values, frame, tmp_path / "lake")
     with refused("column maps of wikimedia-archive", "int64", "cannot be compared"):
-        archived(records_of("wikimedia", *values), pa.schema([("maps", pa.int64())]), reader=reader_of(Registry()))
+        archived(records_of("wikimedia", *values), pa.schema([("maps", pa.int64())]), values=AvroValues(reader_of(Registry())))
