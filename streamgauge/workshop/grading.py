@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from infrastructure.errors import StreamgaugeError
+from infrastructure.settings import Settings
 from streamgauge.workshop.labs import LABS, ROOT, Lab
 
 _TEST_FILE = "test_lab.py"
@@ -42,6 +43,12 @@ def not_run(what: str, number: int, hint: str, *, has_run: bool) -> Failure:
     """The product has not run the file of lab `number` as it is now. has_run: whether it has run another version of it."""
     came = "another version of it has run" if has_run else "it has not run"
     return Failure(what, f"came:      {came}\nexpected:  `streamgauge workshop run {number}` with the file as it is now", hint=hint)
+
+
+def not_asked(error: StreamgaugeError, settings: Settings) -> Failure:
+    """The audit could not count, because of `error`."""
+    hint = f"The check looks for Kafka and the results of STREAMGAUGE_HOME, which is {settings.home}. The README says how to start Kafka there."
+    return Failure("The audit finds every row right", f"the audit could not be asked: {error}", hint=hint)
 
 
 def not_right(found: Sequence[Mapping[str, Any]], query: str, verify: str) -> Failure | None:

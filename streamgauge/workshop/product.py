@@ -13,7 +13,7 @@ from infrastructure.errors import StreamgaugeError
 from infrastructure.kafka.recent_records import last_records
 from infrastructure.settings import Settings
 from streamgauge.workshop import grader, own_domain
-from streamgauge.workshop.grading import Failure, Verdict, not_right, not_run
+from streamgauge.workshop.grading import Failure, Verdict, not_asked, not_right, not_run
 from streamgauge.workshop.labs import Lab, loaded
 
 if TYPE_CHECKING:  # importing Spark takes a second or more
@@ -61,7 +61,10 @@ def with_audit(lab: Lab, verdict: Verdict, settings: Settings) -> Verdict:
     """The verdict with one more check: the table in the learner's Kafka is what a recount says, and the lab's own code, or a kill, was behind it."""
     if verdict.failure is not None:
         return Verdict(verdict.passed, verdict.total + 1, verdict.failure)
-    failure = own_domain.failure(lab, settings) if lab.folder.name == own_domain.LAB else _not_yet(lab, settings) or _audited(settings)
+    try:
+        failure = own_domain.failure(lab, settings) if lab.folder.name == own_domain.LAB else _not_yet(lab, settings) or _audited(settings)
+    except StreamgaugeError as error:
+        failure = not_asked(error, settings)
     return Verdict(verdict.passed + (failure is None), verdict.total + 1, failure)
 
 

@@ -2,7 +2,11 @@
 
 import pytest
 
-from streamgauge.workshop.grading import not_right
+from infrastructure.errors import StreamgaugeError
+from infrastructure.settings import Settings
+from streamgauge.workshop import product
+from streamgauge.workshop.grading import Verdict, not_right
+from streamgauge.workshop.labs import lab_of
 
 
 def verdict(query="counts", verdict="right", compared=9, **found):
@@ -29,3 +33,15 @@ def test_what_is_not_right_is_told_with_the_command_that_shows_it(found, came):
 
 def test_dead_letters_need_no_rows():
     assert not_right([verdict(), verdict("letters", compared=0)], "counts", "streamgauge") is None
+
+
+def test_an_audit_that_cannot_be_asked_is_a_check_that_fails_and_the_others_have_passed(monkeypatch, tmp_path):
+    def last_records(*_):
+        msg = "no Kafka answers at here; start one with `streamgauge up`"
+        raise StreamgaugeError(msg)
+
+    monkeypatch.setattr(product, "last_records", last_records)
+    verdict = product.with_audit(lab_of(5), Verdict(5, 5), Settings(home=tmp_path))
+    assert (verdict.passed, verdict.total) == (5, 6)
+    assert verdict.failure.text.endswith("start one with `streamgauge up`")
+    assert str(tmp_path) in verdict.failure.hint
