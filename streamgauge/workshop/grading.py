@@ -21,7 +21,7 @@ _OPTIONS = [
     # What pytest and its plugins would print, write or watch by themselves.
     *(f"-pno:{plugin}" for plugin in ("terminal", "cacheprovider", "faulthandler", "timeout", "xdist")),
 ]
-_MAX_MESSAGE_LINES = 30
+_MAX_MESSAGE_LINES, _MAX_LINE_LENGTH = 30, 400
 
 
 @dataclass(frozen=True)
@@ -151,8 +151,9 @@ def _error_and_line(error: BaseException, exercise: Path) -> tuple[str, str]:
         return f"came:      a file without `{error.name}`\nexpected:  it has `{error.name}`, as the original", ""
     if isinstance(error, NotImplementedError):
         return f"not done yet: {' '.join(lines)}", where
-    # Spark's first line says what is wrong; its plan and the JVM's stack follow.
-    return f"{type(error).__name__}: {lines[0] if lines else ''}", where
+    # Spark's first line says what is wrong; its plan and the JVM's stack follow. It may end with a schema of a thousand characters.
+    told = lines[0] if lines else ""
+    return f"{type(error).__name__}: {told[:_MAX_LINE_LENGTH]}{' ...' if len(told) > _MAX_LINE_LENGTH else ''}", where
 
 
 def _message(error: BaseException) -> str:
