@@ -24,11 +24,13 @@ def frame_of(spark: SparkSession, table: str, schema: str) -> DataFrame:
     return frame.select(*(F.col(field.name).cast(field.dataType) for field in fields))
 
 
-def expect_rows(frame: DataFrame, expected: str) -> None:
-    """Fails unless `frame` has the columns and rows of `expected`; the message shows both."""
+def expect_rows(frame: DataFrame, expected: str, **types: str) -> None:
+    """Fails unless `frame` has the columns and rows of `expected`; the message shows both. types: of columns whose text does not tell the type."""
     assert isinstance(frame, DataFrame), f"came: {frame!r}\nexpected: a DataFrame; did you forget `return`?"
     names, *rows = cells_of(expected)
     assert frame.columns == names, f"came: columns {', '.join(frame.columns)}\nexpected: columns {', '.join(names)}, in this order"
+    for name, kind in types.items():
+        assert dict(frame.dtypes)[name] == kind, f"came: {name} is a {dict(frame.dtypes)[name]}\nexpected: {name} is a {kind}"
     came = sorted(
         [
             ["null" if value is None else value for value in row]

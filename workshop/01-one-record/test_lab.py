@@ -33,6 +33,7 @@ def test_a_document_with_one_camera_gives_one_row(lab, records):
         device_id  start_time
         cam-1      2026-01-01 10:10:00
         """,
+        start_time="timestamp",
     )
 
 
