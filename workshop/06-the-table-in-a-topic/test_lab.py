@@ -1,4 +1,5 @@
 from dataclasses import replace
+from itertools import zip_longest
 
 from plain import one_camera
 from streaming import at
@@ -24,20 +25,33 @@ RECORDS = [
 
 
 def expect_equal(came, expected):
-    assert came == expected, f"came:\n{_lines(came)}\nexpected:\n{_lines(expected)}"
+    kind = type(expected)
+    assert isinstance(came, kind), f"came:      {came!r}\nexpected:  a {kind.__name__}"
+    lines, others = _lines(came), _lines(expected)
+    first = next((place for place, (one, other) in enumerate(zip_longest(lines, others)) if one != other), None)
+    assert came == expected, f"came:\n{_marked(lines, first)}\nexpected:\n{_marked(others, first)}"
 
 
 def _lines(values):
-    items = values.items() if isinstance(values, dict) else values
-    return (
-        "\n".join(f"  {key if isinstance(key, str) else key.decode()}  {'tombstone' if value is None else value}" for key, value in items)
-        or "  nothing"
-    )
+    return [_line(item) for item in (sorted(values.items(), key=str) if isinstance(values, dict) else values)]
+
+
+def _line(item):
+    if not isinstance(item, tuple) or len(item) != 2:
+        return repr(item)
+    key, value = item
+    return f"{key if isinstance(key, str) else repr(key)}  {'tombstone' if value is None else value}"
+
+
+def _marked(lines, first):
+    return "\n".join(f"  {line}{'  <- differs' if place == first else ''}" for place, line in enumerate(lines)) or "  nothing"
 
 
 def test_the_key_holds_what_tells_two_rows_apart(lab, stream):
     """The product's query writes with your key, in three batches. Rows with the same key replace each other: too few columns lose rows, too many keep rows that should be replaced."""
-    counting = stream(replace(CAMERA_STATS, sink=replace(CAMERA_STATS.sink, key=lab.result_key())))
+    key = lab.result_key()
+    assert not isinstance(key, str), f"came:      the text {key!r}\nexpected:  a tuple; with one name, it is ({key!r},), with a comma"
+    counting = stream(replace(CAMERA_STATS, sink=replace(CAMERA_STATS.sink, key=key)))
     counting.run(*[[one_camera(camera, at(time)) for camera, time in batch] for batch in SIGHTINGS])
     came = sorted((f"{row['zip_code']} {row['window']['start'][11:16]}", row["count"]) for row in counting.table)
     expect_equal(came, [("10025 10:00", 2), ("10025 11:00", 2), ("unknown 10:00", 2)])
