@@ -12,7 +12,7 @@ from infrastructure.settings import Settings
 from streamgauge.workshop import grader, product
 from streamgauge.workshop.commands import result_lines
 from streamgauge.workshop.grading import grade
-from streamgauge.workshop.labs import LABS, ROOT, Lab, all_labs
+from streamgauge.workshop.labs import LABS, ROOT, Lab, all_labs, lab_of
 
 
 def wrong_answers(lab):
@@ -51,6 +51,18 @@ def test_a_wrong_answer_fails_with_the_message_that_the_learner_must_see(lab, na
     message = "\n".join(result_lines(lab, verdict)).replace(f"{tmp_path}/", "")
     missing = "\n".join(line for line in wrong["sees"].splitlines() if line not in message)
     assert not missing, f"`sees` of [{name}] has lines that the learner does not see:\n{missing}\n\nThe learner sees:\n{message}"
+
+
+@pytest.mark.parametrize(
+    ("number", "written", "as_written_by_another"),
+    [(4, "11=3 13=1", "13=1, 11=3"), (13, "t-2 unpaid, t-3 paid", "t-3 paid,t-2 unpaid")],
+)
+def test_a_prediction_names_what_a_batch_writes_in_any_order(number, written, as_written_by_another, tmp_path):
+    lab, exercise = lab_of(number), tmp_path / "exercise.py"
+    solution = (lab.folder / "solution.py").read_text()
+    assert written in solution
+    exercise.write_text(solution.replace(written, as_written_by_another))
+    assert grade(lab, exercise).failure is None
 
 
 @pytest.mark.parametrize("lab", [pytest.param(lab, marks=marks(lab)) for lab in all_labs()], ids=name_of)
