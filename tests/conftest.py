@@ -3,7 +3,7 @@
 import os
 import shutil
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from zlib import crc32
@@ -28,6 +28,7 @@ from topic_reset import delete_subjects, empty_topics
 from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
 
+from contract.topics import topic_prefix
 from infrastructure.process.ports import free_ports
 from infrastructure.settings import Settings
 from streamgauge.platform.kafka import EmbeddedKafka
@@ -137,6 +138,19 @@ def fresh_registry(fresh: Settings, registry: Settings) -> Settings:
     """As `fresh`, with the worker's schema registry, which has no schema."""
     delete_subjects(registry.registry_url)
     return fresh
+
+
+@pytest.fixture
+def with_prefix(fresh_registry: Settings, tmp_path: Path) -> Iterator[Callable[[str], Settings]]:
+    """Gives `fresh_registry` with a prefix of topics, and a home for each prefix."""
+    yours = {"kafka_bootstrap_servers": fresh_registry.bootstrap_servers, "schema_registry_url": fresh_registry.registry_url}
+
+    def settings(prefix: str) -> Settings:
+        topic_prefix.cache_clear()  # as in a process of its own
+        return replace(fresh_registry, home=tmp_path / f"home-{prefix}", topic_prefix=prefix, **yours)
+
+    yield settings
+    topic_prefix.cache_clear()
 
 
 @pytest.fixture

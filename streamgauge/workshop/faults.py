@@ -148,7 +148,7 @@ FAULTS: dict[str, Fault] = {
     ),
     "foreign-records": Fault(
         Send(NEST_LOGS, _rubbish),
-        "Another program has sent 600 records to nest-logs that are not documents.",
+        f"Another program has sent 600 records to {NEST_LOGS.name} that are not documents.",
         "Dead letters rise on the Overview and Health pages. `streamgauge dead-letters` shows records that are not JSON or have no devices.",
         "Nothing: the pipeline went on, no count is wrong, and every record is kept. Find the sender, and give it no WRITE on the topic.",
     ),
@@ -166,14 +166,14 @@ FAULTS: dict[str, Fault] = {
     ),
     "deleted-rows": Fault(
         Rewrite(NEST_CAMERA_STATS, _a_third_deleted),
-        "A third of the rows in topic nest-camera-stats were deleted by tombstones.",
+        f"A third of the rows in topic {NEST_CAMERA_STATS.name} were deleted by tombstones.",
         "Bars are missing on the Nest page; all queries are running. `streamgauge verify nest-camera-stats` names the missing rows.",
         _RECOUNT,
         alert=_WRONG,
     ),
     "changed-rows": Fault(
         Rewrite(NEST_CAMERA_STATS, _ten_times),
-        "Another program wrote to topic nest-camera-stats: some counts are ten times too high.",
+        f"Another program wrote to topic {NEST_CAMERA_STATS.name}: some counts are ten times too high.",
         "A few bars on the Nest page stand out; all queries are running. `streamgauge verify nest-camera-stats` names the wrong rows with both numbers.",
         f"{_RECOUNT} Then find out who may write to the topic (docs/security.md).",
         alert=_WRONG,
@@ -187,7 +187,7 @@ FAULTS: dict[str, Fault] = {
     ),
     "deleted-topic": Fault(
         DeleteTopic(NEST_CAMERA_STATUS),
-        "Topic nest-camera-status was deleted.",
+        f"Topic {NEST_CAMERA_STATUS.name} was deleted.",
         "For a minute only the lag of nest-camera-status grows: its Kafka client waits for the topic. Then the query fails four times in a row and is given up. `streamgauge status`, the alerts and `streamgauge doctor` name the topic.",
         "`streamgauge up` creates it. `streamgauge reset nest-camera-status`, while the demo is stopped, brings all rows back; starting the demo again also starts a query that was given up.",
         alert="given up",
@@ -213,7 +213,7 @@ FAULTS: dict[str, Fault] = {
     "repeated-records": Fault(
         Send(NEST_LOGS, _again),
         "A producer has sent its last 600 records again, as after a timeout without idempotence.",
-        "Topic nest-logs and its archive grow, and the count of people does not: a sighting counts once, by device_id and start_time.",
+        f"Topic {NEST_LOGS.name} and its archive grow, and the count of people does not: a sighting counts once, by device_id and start_time.",
         "Nothing: no count is wrong. Find the producer, and set enable.idempotence.",
     ),
     "burst": Fault(
@@ -224,33 +224,33 @@ FAULTS: dict[str, Fault] = {
     ),
     "unknown-schema": Fault(
         Send(WIKIMEDIA, _of_an_unknown_schema),
-        f"A producer with another schema registry has sent {_RECORDS} records to topic wikimedia: our registry has no schema of their id.",
+        f"A producer with another schema registry has sent {_RECORDS} records to topic {WIKIMEDIA.name}: our registry has no schema of their id.",
         "The Wikimedia queries restart once, to ask the registry for the schema. Then dead letters rise, with that id as their reason.",
         "Nothing: the pipeline went on, no count is wrong, and every record is kept. Register the schema, or correct the producer's registry; `streamgauge dead-letters replay` sends the records again.",
     ),
     "extra-rows": Fault(
         Rewrite(NEST_CAMERA_STATS, _of_nowhere),
-        "Another program has written rows to topic nest-camera-stats for a zip code that has no camera.",
+        f"Another program has written rows to topic {NEST_CAMERA_STATS.name} for a zip code that has no camera.",
         "The Nest page shows zip code 00000; all queries are running. `streamgauge verify nest-camera-stats` names the extra rows.",
         f"{_RECOUNT} Or delete these rows by records with null values.",
         alert=_WRONG,
     ),
     "unreadable-rows": Fault(
         Rewrite(NEST_CAMERA_STATS, _in_another_format),
-        "Another program has written to topic nest-camera-stats in a format of its own: some rows are no longer JSON.",
+        f"Another program has written to topic {NEST_CAMERA_STATS.name} in a format of its own: some rows are no longer JSON.",
         "The Nest page leaves these rows out and says so; all queries are running. `streamgauge verify nest-camera-stats` names them, and what was found.",
         _RECOUNT,
         alert=_WRONG,
     ),
     "refused-records": Fault(
         SetTopic(NEST_LOGS, "max.message.bytes", "100"),
-        "Topic nest-logs takes no record of more than 100 bytes (max.message.bytes): no document fits.",
+        f"Topic {NEST_LOGS.name} takes no record of more than 100 bytes (max.message.bytes): no document fits.",
         "The Nest page goes stale, and the queries are idle without lag. The demo says again and again that produce-nest has ended, and why. `streamgauge doctor` names the topic's setting.",
         "Set max.message.bytes of the topic to what doctor expects. The demo starts the producer again, after half a minute at most, and it continues where it stopped.",
     ),
     "refused-rows": Fault(
         SetTopic(NEST_CAMERA_STATS, "max.message.bytes", "100"),
-        "Topic nest-camera-stats takes no record of more than 100 bytes (max.message.bytes): no row fits.",
+        f"Topic {NEST_CAMERA_STATS.name} takes no record of more than 100 bytes (max.message.bytes): no row fits.",
         "Kafka's client splits what the topic refuses, again and again. Most often its thread, by which all queries write, dies of that (in spark.log, a StackOverflowError of kafka-producer-network-thread): the pipeline ends, says so, and is started again by the demo. At the latest after two minutes, nest-camera-stats restarts, with the topic's setting as its error and an alert, and the other queries go on.",
         "Delete the topic's setting max.message.bytes. nest-camera-stats continues automatically from its checkpoint; nothing is lost.",
         alert="waits for its result topic",

@@ -1,13 +1,9 @@
 """STREAMGAUGE_TOPIC_PREFIX: two installations on one Kafka and one schema registry."""
 
-from dataclasses import replace
-
-import pytest
 from plain import read_topic
 from running import succeed, verify
 
 from contract.domains import TOPICS
-from contract.topics import topic_prefix
 from infrastructure.kafka.topic_ends import partitions_by_topic
 from infrastructure.registry.client import SchemaRegistry
 
@@ -15,26 +11,14 @@ EVENTS = {"team1.": 300, "team2_": 200}
 STATS, EDITS = "nest-camera-stats", "wikimedia-edit-stats"
 
 
-@pytest.fixture
-def under(fresh_registry, tmp_path):
-    yours = {"kafka_bootstrap_servers": fresh_registry.bootstrap_servers, "schema_registry_url": fresh_registry.registry_url}
-
-    def settings(prefix):
-        topic_prefix.cache_clear()  # as in a process of its own
-        return replace(fresh_registry, home=tmp_path / prefix, topic_prefix=prefix, **yours)
-
-    yield settings
-    topic_prefix.cache_clear()
-
-
-def test_two_prefixes_on_one_kafka_share_nothing(under):
+def test_two_prefixes_on_one_kafka_share_nothing(with_prefix):
     for prefix, events in EVENTS.items():
-        own = under(prefix)
+        own = with_prefix(prefix)
         succeed("up", settings=own)
         for domain in ("nest", "wikimedia"):
             succeed("produce", domain, "--unpaced", "--limit", str(events), settings=own)
     for prefix, events in EVENTS.items():
-        own = under(prefix)
+        own = with_prefix(prefix)
         succeed("run", STATS, EDITS, "--once", settings=own)
         found = verify(STATS, EDITS, settings=own)
         assert {query: (one["verdict"], one["records"]) for query, one in found.items()} == {

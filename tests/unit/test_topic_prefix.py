@@ -1,5 +1,10 @@
 """The names of topics with STREAMGAUGE_TOPIC_PREFIX, and those of people for them."""
 
+import os
+import re
+import subprocess
+import sys
+
 import pytest
 from auditing import prefix as read_by_query
 from auditing import result
@@ -49,3 +54,11 @@ def test_rows_of_a_checkpoint_with_another_prefix_are_not_checked():
         "`streamgauge reset nest-camera-stats`",
     )
     assert (found.verdict, absent(found.problem, *facts)) == ("not checked", [])
+
+
+def test_the_texts_of_faults_name_topics_as_they_are_in_kafka():
+    code = "from streamgauge.workshop.faults import FAULTS; print(*(one.told for one in FAULTS.values()))"
+    named = {**os.environ, "STREAMGAUGE_TOPIC_PREFIX": "team1."}
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=named).stdout
+    topics = re.findall(r"(?i:topic|records to) ([a-z0-9.]*(?:nest-|wikimedia)[a-z-]*)", told)
+    assert (len(topics) >= 10, {name for name in topics if not name.startswith("team1.")}) == (True, set())
