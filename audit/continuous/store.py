@@ -26,6 +26,8 @@ from infrastructure.storage.temporary import temporary_folder
 
 MEMORY_LIMIT = "100MB"
 _STATES = "states"
+_REFUSED = ("?", "\\")
+"""Characters of paths that DuckDB does not open as they are."""
 
 
 class StoreFile(Store):
@@ -36,6 +38,9 @@ class StoreFile(Store):
 
     def __init__(self, settings: Settings) -> None:
         self.file = settings.home.absolute() / "audit" / "audit.duckdb"
+        if refused := [character for character in _REFUSED if character in str(self.file)]:
+            msg = f"DuckDB cannot open {self.file}, because the path contains {refused[0]}; choose a STREAMGAUGE_HOME without it"
+            raise StreamgaugeError(msg)
         self._alone = ExitStack()
         refusal = f"an audit already runs in {settings.home}: one is enough; stop that one, or choose another STREAMGAUGE_HOME"
         self._alone.enter_context(alone(self.file.with_name("lock"), refusal))

