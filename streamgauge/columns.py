@@ -31,11 +31,11 @@ def _type(kind: object) -> pa.DataType:
     match get_origin(kind):
         case None:
             return _TYPES[kind]  # type: ignore[index] # another type is a KeyError that names it
-        case of if of is Literal:
+        case origin if origin is Literal:
             return pa.string()
-        case of if of in {Union, UnionType}:
-            return _type(next(one for one in get_args(kind) if one is not NoneType))
-        case of if of is dict:
+        case origin if origin in {Union, UnionType}:
+            return _type(next(member for member in get_args(kind) if member is not NoneType))
+        case origin if origin is dict:
             return pa.map_(*map(_type, get_args(kind)))
         case _:
             return pa.list_(_type(get_args(kind)[0]))

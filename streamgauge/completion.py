@@ -11,7 +11,7 @@ from infrastructure.settings import Settings
 
 
 def _queries() -> list[str]:
-    """Those that write a topic, and those with a checkpoint. To ask for all would import Spark, for seconds."""
+    """The queries that write a topic, and those with a checkpoint. Listing all would import Spark, which takes seconds."""
     from contract.checkpoints.names import checkpoints
 
     return [*_results(), *(place.name.query for place in checkpoints(Settings.from_environment()))]
@@ -59,7 +59,7 @@ def complete_names(command: Callable[..., Any] | None) -> None:
 
 def _beginning(names: Callable[[], list[str]]) -> Callable[[str], list[str]]:
     def completed(incomplete: str) -> list[str]:
-        with suppress(StreamgaugeError, OSError):  # the command will say it
+        with suppress(StreamgaugeError, OSError):  # the command reports it
             return sorted({name for name in names() if name.startswith(incomplete)})
         return []
 

@@ -9,8 +9,8 @@ ROOT = Path(__file__).parents[1]
 for name in ("audit", "contract", "dashboard", "infrastructure", "pipeline", "producers"):
     spec = find_spec(name)
     if spec is None or Path(spec.origin or "").parent != ROOT / name:
-        found = "none" if spec is None else spec.origin or next(iter(spec.submodule_search_locations or ()))
+        location = "none" if spec is None else spec.origin or next(iter(spec.submodule_search_locations or ()))
         sys.stderr.write(
-            f"error: Python finds {found} as package {name}, and not {ROOT / name}; remove that folder from PYTHONPATH, or rename the package in it\n"
+            f"error: Python finds {location} as package {name}, and not {ROOT / name}; remove that folder from PYTHONPATH, or rename the package in it\n"
         )
         sys.exit(2)

@@ -35,23 +35,23 @@ _FOLDERS = {"STREAMGAUGE_CACHE": "cache", "LAKE_URI": "lake_uri", "STREAMGAUGE_J
 
 def as_line(error: OSError) -> str:
     """The error as a user reads it. It names the setting of the folder in which it happened, if there is one."""
-    what = error.strerror or str(error) or type(error).__name__
+    reason = error.strerror or str(error) or type(error).__name__
     if error.filename is None:
         advice = _WITHOUT_PLACE.get(error.errno or 0) or _ADVICE.get(error.errno or 0)
-        return f"{what}{f'; {advice}' if advice else ''}"
+        return f"{reason}{f'; {advice}' if advice else ''}"
     place = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else str(error.filename)
     variable = _setting_of(place)
     choose = f", or choose another {variable}" if variable else ""
-    return f"cannot use {place}: {what}; {_ADVICE.get(error.errno or 0, _NO_ACCESS)}{choose}"
+    return f"cannot use {place}: {reason}; {_ADVICE.get(error.errno or 0, _NO_ACCESS)}{choose}"
 
 
 def _setting_of(place: str) -> str | None:
     """The variable whose folder holds `place`, or lies in it."""
     with suppress(StreamgaugeError, OSError):
-        settings, found = Settings.from_environment(), Path(place).absolute()
+        settings, path = Settings.from_environment(), Path(place).absolute()
         for variable, name in _FOLDERS.items():
             if text := str(getattr(settings, name)):
                 folder = Path(text).absolute()
-                if found.is_relative_to(folder) or folder.is_relative_to(found):
+                if path.is_relative_to(folder) or folder.is_relative_to(path):
                     return variable
     return None

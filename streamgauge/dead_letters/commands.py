@@ -32,11 +32,11 @@ def newest(
         return
     from streamgauge.dead_letters.newest import as_json, as_table, newest_letters
 
-    found = newest_letters(Settings.from_environment().kafka, limit, reason)
+    letters = newest_letters(Settings.from_environment().kafka, limit, reason)
     if output_format == "json":
-        sys.stdout.write(as_json(found) + "\n")
+        sys.stdout.write(as_json(letters) + "\n")
     else:
-        out.print(as_table(found, out.width))
+        out.print(as_table(letters, out.width))
 
 
 @dead_letters.command()
@@ -66,18 +66,18 @@ def replay(
     refusal = f"another replay is running ({settings.home}), and two could send a record twice; wait until it has ended"
     with alone(settings.home / "replay.lock", refusal):
         plan = plan_of(settings.kafka, _choice(reason, topic, since).letters(settings.kafka))
-        for why, count in plan.others.items():
+        for why, count in plan.skipped.items():
             err.print(f"not sent, because {why}: {count:,}")
         if not plan.counts:
             out.print("nothing to send")
             return
-        what = ", ".join(f"{count:,} to topic {name}" for name, count in plan.counts_by_topic.items())
+        summary = ", ".join(f"{count:,} to topic {name}" for name, count in plan.counts_by_topic.items())
         if dry_run:
-            out.print(f"would send {what}")
+            out.print(f"would send {summary}")
             for (name, why), count in plan.counts.items():
                 out.print(f"  {count:,} of {name}: {printable(why)}")
             return
-        confirm(f"send {what}, again?", yes=yes)
+        confirm(f"send {summary}, again?", yes=yes)
         out.print(f"sent {send(settings.kafka, plan):,}")
 
 

@@ -41,29 +41,29 @@ Partition = tuple[str, int]
 
 @dataclass
 class Plan:
-    """The records to send: the reason of their letter, by partition and offset. others: how many records are not sent, by why."""
+    """The records to send, by partition and offset, each with the reason of its letter. skipped: how many are not sent, by reason."""
 
     records: dict[Partition, dict[int, str]] = field(default_factory=dict)
-    others: Counter[str] = field(default_factory=Counter)
+    skipped: Counter[str] = field(default_factory=Counter)
 
     @property
     def counts(self) -> Mapping[tuple[str, str], int]:
         """How many records are sent, by topic and reason of their letter; most first."""
-        found = Counter((topic, reason) for (topic, _), records in self.records.items() for reason in records.values())
-        return dict(found.most_common())
+        counts = Counter((topic, reason) for (topic, _), records in self.records.items() for reason in records.values())
+        return dict(counts.most_common())
 
     @property
     def counts_by_topic(self) -> Mapping[str, int]:
         """How many records are sent to each topic."""
-        found: Counter[str] = Counter()
+        counts: Counter[str] = Counter()
         for (topic, _), number in self.counts.items():
-            found[topic] += number
-        return found
+            counts[topic] += number
+        return counts
 
 
 @dataclass(frozen=True)
 class _Wanted:
-    """A record with a letter. digest: of its value. is_row: of an ingested topic or a table, where an older record would replace the newer one of its key."""
+    """A record with a letter. digest: of its value. is_row: whether a copy would replace a newer record of its key, as in a table."""
 
     digest: bytes | None
     is_row: bool
@@ -71,7 +71,7 @@ class _Wanted:
 
 
 def plan_of(kafka: KafkaCluster, letters: Iterable[Letter]) -> Plan:
-    """Decides on the record of each letter. Reads their partitions, from the first of these records on.
+    """Decides which records of the letters are sent. Reads their partitions, each from the first of these records on.
 
     Raises StreamgaugeError when Kafka does not answer.
     """
@@ -83,23 +83,23 @@ def plan_of(kafka: KafkaCluster, letters: Iterable[Letter]) -> Plan:
         records = wanted.setdefault((letter.topic, letter.partition), {})
         before = records.get(letter.offset)
         records[letter.offset] = _Wanted(_digest(letter.value), letter.is_of_row or (before is not None and before.is_row), letter.reason)
-    plan.others.update({NO_RECORD: len(never)} if never else {})
-    there = partitions_by_topic(kafka)
-    for which, records in sorted(wanted.items()):
-        topic, partition = which
-        decided = _decided(kafka, which, records) if partition in there.get(topic, ()) else dict.fromkeys(records, GONE)
-        if records.keys() - decided.keys():
-            plan.records[which] = {offset: one.reason for offset, one in records.items() if offset not in decided}
-        plan.others.update(decided.values())
+    plan.skipped.update({NO_RECORD: len(never)} if never else {})
+    existing = partitions_by_topic(kafka)
+    for partition, records in sorted(wanted.items()):
+        topic, number = partition
+        reasons = _reasons_not_to_send(kafka, partition, records) if number in existing.get(topic, ()) else dict.fromkeys(records, GONE)
+        if records.keys() - reasons.keys():
+            plan.records[partition] = {offset: record.reason for offset, record in records.items() if offset not in reasons}
+        plan.skipped.update(reasons.values())
     return plan
 
 
-def _decided(kafka: KafkaCluster, which: Partition, wanted: Mapping[int, _Wanted]) -> dict[int, str]:
-    """Why records of a partition are not sent, by offset."""
+def _reasons_not_to_send(kafka: KafkaCluster, partition: Partition, wanted: Mapping[int, _Wanted]) -> dict[int, str]:
+    """The records of a partition that are not sent: why, by offset."""
     keys: dict[int, bytes | None] = {}
     newest: dict[bytes | None, int] = {}
     copied: set[bytes | None] = set()
-    for message in _records(kafka, which, min(wanted)):
+    for message in _records(kafka, partition, min(wanted)):
         offset, key = message.offset() or 0, message.key()
         # Another record is there if the topic was created anew.
         if offset in wanted and wanted[offset].digest == _digest(message.value()):
@@ -112,7 +112,7 @@ def _decided(kafka: KafkaCluster, which: Partition, wanted: Mapping[int, _Wanted
     def why(offset: int) -> str | None:
         if offset not in keys:
             return GONE
-        if _place(which, offset) in copied:
+        if _place(partition, offset) in copied:
             return BEFORE
         return SUPERSEDED if wanted[offset].is_row and newest[keys[offset]] > offset else None
 
@@ -123,10 +123,10 @@ def replay(kafka: KafkaCluster, plan: Plan) -> int:
     """Sends the records of the plan, and returns how many. Raises StreamgaugeError when Kafka does not accept them all; a retry sends the rest."""
     sending = _Sending(kafka)
     try:
-        for which, records in plan.records.items():
-            for message in _records(kafka, which, min(records), max(records)):
+        for partition, records in plan.records.items():
+            for message in _records(kafka, partition, min(records), max(records)):
                 if (message.offset() or 0) in records:
-                    sending.send(which, message)
+                    sending.send(partition, message)
         sending.wait()
     finally:
         sending.close()
@@ -142,9 +142,9 @@ class _Sending:
         self._failures: list[str] = []
         self._producer = kafka.producer({"acks": "all", "enable.idempotence": True, "message.max.bytes": MAX_RECORD_BYTES})
 
-    def send(self, which: Partition, message: Message) -> None:
+    def send(self, partition: Partition, message: Message) -> None:
         """Sends a copy of the record to its partition."""
-        topic, partition = which
+        topic, number = partition
         kind, timestamp_ms = message.timestamp()
         headers = [header for header in _headers(message) if header[0] != REPLAY_OF]
         try:
@@ -152,9 +152,9 @@ class _Sending:
                 topic,
                 message.value(),
                 message.key(),
-                partition=partition,
+                partition=number,
                 timestamp=timestamp_ms if kind == TIMESTAMP_CREATE_TIME else 0,
-                headers=[*headers, (REPLAY_OF, _place(which, message.offset() or 0))],
+                headers=[*headers, (REPLAY_OF, _place(partition, message.offset() or 0))],
                 on_delivery=self._note,
             )
         except KafkaException as error:
@@ -165,7 +165,7 @@ class _Sending:
             self.wait()
 
     def wait(self) -> None:
-        """Waits until Kafka has all. Raises StreamgaugeError if it does not accept one."""
+        """Waits until Kafka has accepted all records. Raises StreamgaugeError if it does not accept one."""
         if self._producer.flush(DELIVERY_SECONDS):
             self._failures.append(f"no answer within {DELIVERY_SECONDS} s")
         if self._failures:
@@ -181,10 +181,10 @@ class _Sending:
             self._failures.append(error.str())
 
 
-def _records(kafka: KafkaCluster, which: Partition, first: int, last: int | None = None) -> Iterator[Message]:
+def _records(kafka: KafkaCluster, partition: Partition, first: int, last: int | None = None) -> Iterator[Message]:
     """The records of a partition from an offset on, to its end now, or to the offset `last`."""
-    topic, partition = which
-    with TopicRecords(kafka, topic, Start(offset=first), [partition]).opened() as reader:
+    topic, number = partition
+    with TopicRecords(kafka, topic, Start(offset=first), [number]).opened() as reader:
         for message in reader.present():
             if last is not None and (message.offset() or 0) > last:
                 return
@@ -192,14 +192,14 @@ def _records(kafka: KafkaCluster, which: Partition, first: int, last: int | None
 
 
 def _digest(value: bytes | None) -> bytes | None:
-    """Of the part that a letter keeps."""
+    """The digest of the part of a value that a letter keeps."""
     return None if value is None else sha256(value[:MAX_VALUE_BYTES]).digest()
 
 
-def _place(which: Partition, offset: int) -> bytes:
-    return orjson.dumps({"offset": offset, "partition": which[1], "topic": which[0]})
+def _place(partition: Partition, offset: int) -> bytes:
+    return orjson.dumps({"offset": offset, "partition": partition[1], "topic": partition[0]})
 
 
 def _headers(message: Message) -> list[tuple[str, Any]]:
-    found: Any = message.headers() or []
-    return found
+    headers: Any = message.headers() or []
+    return headers

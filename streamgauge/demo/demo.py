@@ -100,19 +100,19 @@ class Demo:
         servers = [Supervised(server, self._say, is_ready=isinstance(server, EmbeddedKafka)) for server in self.platform.servers]
         self._say(f"starting {', '.join(child.name for child in self.children if child.starts != 'after the first row')}")
         supervised = [Supervised(child, self._say) for child in self.children]
-        for child, one in zip(self.children, supervised, strict=True):
+        for child, service in zip(self.children, supervised, strict=True):
             if child.process is not None:
-                one.watch()
+                service.watch()
             elif child.starts == "after Kafka":
-                one.start()
+                service.start()
             else:
-                one.start_in(FIRST_ROW_SECONDS)
+                service.start_in(FIRST_ROW_SECONDS)
         return [*servers, *supervised]
 
     def _watch(self, supervised: Sequence[Supervised], seconds: float | None) -> None:
         ends = time.monotonic() + (float("inf") if seconds is None else seconds)
         shown = Reminder()
-        disk = DiskSpace(self.settings, [one for one in supervised if one.part.name.startswith("produce-")], self._say)
+        disk = DiskSpace(self.settings, [service for service in supervised if service.part.name.startswith("produce-")], self._say)
         if not self.settings.kafka_bootstrap_servers:
             self._say(f"topics take up to {size_text(most_bytes_of_topics())}; tables of files grow as long as the demo runs")
         with self.console.status("") as status:
@@ -121,24 +121,24 @@ class Demo:
                 self._look(supervised)
                 disk.look()
                 for task in self.upkeep:
-                    task.look(may_start=all(one.process is None for one in self.upkeep))  # each is a Java program
+                    task.look(may_start=all(other.process is None for other in self.upkeep))  # each is a Java program
                 self._show(supervised, status, shown)
                 time.sleep(SECONDS_BETWEEN_LINES)
         self._say(self.figures.line())
 
     def _look(self, supervised: Sequence[Supervised]) -> None:
-        for one in supervised:
-            if not one.is_running:
+        for service in supervised:
+            if not service.is_running:
                 self._raise_if_disk_is_full()
-            if one.look():
-                self._say(f"{one.part.name:{NAME_WIDTH}} {one.part.does}")
-                if one.part.name == DASHBOARD and self._opens_page:
-                    open_page(one.part.does, self._say)
+            if service.look():
+                self._say(f"{service.part.name:{NAME_WIDTH}} {service.part.does}")
+                if service.part.name == DASHBOARD and self._opens_page:
+                    open_page(service.part.does, self._say)
                     self._opens_page = False
-                if one.part.name == PIPELINE:
+                if service.part.name == PIPELINE:
                     for other in supervised:
                         other.wait_no_longer()
-        if not all(one.is_ready for one in supervised):
+        if not all(service.is_ready for service in supervised):
             self._ready_at = time.monotonic()
         elif self._not_begun:
             with suppress(StreamgaugeError):  # the next look asks again
@@ -148,9 +148,9 @@ class Demo:
         if states:
             self._not_begun = [query for query, state in states.items() if state not in {RUNNING, IDLE, FAILED}]
         if not self._not_begun or time.monotonic() - self._ready_at > QUERIES_SECONDS:
-            others = {"given up": [query for query, state in states.items() if state == FAILED], "not begun": self._not_begun}
-            found = " and ".join(f"{', '.join(names)} {what}" for what, names in others.items() if names)
-            but = f", but {found}; `streamgauge status` says why" if found else ""
+            problems = {"given up": [query for query, state in states.items() if state == FAILED], "not begun": self._not_begun}
+            summary = " and ".join(f"{', '.join(names)} {problem}" for problem, names in problems.items() if names)
+            but = f", but {summary}; `streamgauge status` says why" if summary else ""
             self._say(f"{EVERYTHING_RUNS}{but}; Ctrl-C ends it")
             self._not_begun = []
 
@@ -158,7 +158,8 @@ class Demo:
         if can_redraw(self.console):
             status.update(self.figures.line())
         if shown.is_due():
-            if missing := [one.part.name for one in supervised if not one.is_ready and not one.is_paused] or self._not_begun:
+            not_ready = [service.part.name for service in supervised if not service.is_ready and not service.is_paused]
+            if missing := not_ready or self._not_begun:
                 self._say(f"waiting for {', '.join(missing)}; logs are in {self.settings.logs}")
             if not can_redraw(self.console):
                 self._say(self.figures.line())
@@ -169,8 +170,8 @@ class Demo:
             raise StreamgaugeError(msg)
 
     def _stop(self) -> None:
-        found = [*(child.process for child in self.children), *(task.process for task in self.upkeep)]
-        processes = [process for process in found if process is not None]
+        started = [*(child.process for child in self.children), *(task.process for task in self.upkeep)]
+        processes = [process for process in started if process is not None]
         if not processes and all(server.guarded is None for server in self.platform.servers):
             return
         self._say("stopping ...")

@@ -22,7 +22,7 @@ RESULTS = tuple(topic.name for topic in TOPICS if topic.is_result)
 
 
 def query_states(settings: Settings, domains: Sequence[Domain], since: datetime) -> dict[str, str]:
-    """What the queries of `domains` have reported since that time: by name, the state as in topic `query-states`.
+    """The states that the queries of `domains` have reported since that time, by query, as in topic `query-states`.
 
     A pipeline reports all its queries before it starts the first. Raises StreamgaugeError when Kafka cannot be read.
     """
@@ -49,19 +49,21 @@ class LiveFigures:
     def ask(self) -> None:
         try:
             topics = self._describe(*SOURCES, *RESULTS, VERDICTS.name, STREAMING_METRICS.name)
-            wanted = [(name, of.id) for name, topic in topics.items() for of in topic.partitions]
+            wanted = [(name, partition.id) for name, topic in topics.items() for partition in topic.partitions]
             # Not Consumer.get_watermark_offsets: it waits for the consumer's own fetch, half a second each time.
             ends = list_offsets(self._admin, wanted, LATEST, REQUEST_SECONDS)
         except (KafkaException, TimeoutError):
             self.is_away = True
             return
         for (name, number), end in ends.items():
-            partition = str(topics[name].topic_id), number
-            known = self._offsets.get(partition, 0)
-            self._offsets[partition] = max(end.offset, known)  # the topic may be created again before its offsets are listed
-            self.ends[name] += self._offsets[partition] - known
+            key = str(topics[name].topic_id), number
+            last_offset = self._offsets.get(key, 0)
+            self._offsets[key] = max(end.offset, last_offset)  # the topic may be created again before its offsets are listed
+            self.ends[name] += self._offsets[key] - last_offset
         self.is_away, self._first = False, self._first or self.ends.copy()
-        self._take_progress([of.id for of in topics[STREAMING_METRICS.name].partitions] if STREAMING_METRICS.name in topics else [])
+        self._take_progress(
+            [partition.id for partition in topics[STREAMING_METRICS.name].partitions] if STREAMING_METRICS.name in topics else []
+        )
 
     def line(self) -> str:
         """One line on the current state, counted from the first reading."""
@@ -75,15 +77,15 @@ class LiveFigures:
         return f"events in {events:,} | rows out {rows:,} | lag {lag:,}{longest} | too late {self._late:,} | queries {len(self._progress)}{away}"
 
     def _describe(self, *names: str) -> dict[str, TopicDescription]:
-        """By name, without the topics that are hidden from this client, or that the broker does not know, for a moment after its start or for good."""
-        found = {}
-        for name, asked in self._admin.describe_topics(TopicCollection(list(names)), request_timeout=REQUEST_SECONDS).items():
+        """The topics by name, without those that this client may not see, or that the broker does not know (yet)."""
+        described = {}
+        for name, answer in self._admin.describe_topics(TopicCollection(list(names)), request_timeout=REQUEST_SECONDS).items():
             try:
-                found[name] = asked.result(REQUEST_SECONDS)
+                described[name] = answer.result(REQUEST_SECONDS)
             except KafkaException as error:
                 if error.args[0].code() not in {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_AUTHORIZATION_FAILED}:
                     raise
-        return found
+        return described
 
     def _since_the_first(self, topics: tuple[str, ...]) -> int:
         return sum(self.ends[topic] - self._first[topic] for topic in topics)

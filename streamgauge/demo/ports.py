@@ -46,7 +46,7 @@ def next_free(port: int, host: str) -> int | None:
 
 
 def _checks(settings: Settings, *, dashboard: bool) -> dict[str, Callable[[], None]]:
-    """By the setting of a port that the demo needs, what raises StreamgaugeError when another program uses it."""
+    """A check for each port that the demo needs, by its setting. It raises StreamgaugeError when another program uses the port."""
     checks: dict[str, Callable[[], None]] = {}
     if not settings.kafka_bootstrap_servers:
         checks["kafka_port"] = EmbeddedKafka(settings).check_ports

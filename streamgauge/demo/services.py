@@ -25,9 +25,9 @@ TRIGGER_SECONDS = 3.0
 STOP_SECONDS = FINISH_SECONDS + 15
 """How long a command may take to end before it is killed. Includes stopping Spark, which has a limit of 10 s of its own."""
 COMMAND = (sys.executable, "-P", "-m", "streamgauge.cli")
-"""-P: not from a package of the same name in the folder that one stands in."""
-NOT_THEIRS = {"ALERT_WEBHOOK_URL": "", "STREAMGAUGE_DATABASE_URL": ""}
-"""Secrets that the others need."""
+"""-P: Python does not import a package of the same name from the current folder."""
+WITHOUT_SECRETS = {"ALERT_WEBHOOK_URL": "", "STREAMGAUGE_DATABASE_URL": ""}
+"""Unsets secrets that only other services need."""
 LITTLE_MEMORY = {
     "MALLOC_ARENA_MAX": "2",
     "MALLOC_MMAP_THRESHOLD_": "131072",
@@ -45,9 +45,9 @@ FAULTS = ("--late", "0.02", "--too-late", "0.002", "--duplicates", "0.01", "--co
 class Child:
     """A `streamgauge` command as a part of the demo. environment: variables to add to the demo's own.
 
-    command: its arguments. does: what the demo prints when it is ready. writes, listens_at: the topics, or the host and port, that show that it is;
-    without either, it is when it runs.
-    starts: when. One that waits for Kafka by itself can start with it; one that starts after the first result row does not delay that row.
+    command: its arguments. does: what the demo prints when it is ready. writes, listens_at: the topics, or the host and port, by which the demo
+    sees that it is ready; without either, it is ready when it runs.
+    starts: when. A command that waits for Kafka by itself can start with it; one that starts after the first result row does not delay that row.
     """
 
     name: str
@@ -115,33 +115,33 @@ def children(
     # On a small machine, queries that run back to back would leave no CPU for the dashboard.
     pause = {"STREAMGAUGE_TRIGGER_SECONDS": str(settings.trigger_seconds or TRIGGER_SECONDS)}
     # The demo may have chosen other ports than the environment names.
-    own = settings.environment()
+    base = settings.environment()
     child = partial(Child, logs=settings.logs, figures=figures)
-    chosen = [child(PIPELINE, ["run"], "writes results", environment=own | pause, writes=RESULTS, starts="with Kafka")]
+    chosen = [child(PIPELINE, ["run"], "writes results", environment=base | pause, writes=RESULTS, starts="with Kafka")]
     for domain in domains:
         command, topics = ["produce", domain.name, *_paced(domain, rate), *FAULTS], [topic.name for topic in domain.sources]
-        chosen.append(child(f"produce-{domain.name}", command, "sends events", environment=own | NOT_THEIRS, writes=topics))
+        chosen.append(child(f"produce-{domain.name}", command, "sends events", environment=base | WITHOUT_SECRETS, writes=topics))
     if audit:
         chosen.append(
             child(
                 "audit",
                 ["audit"],
                 "verifies every table",
-                environment=own | LITTLE_MEMORY,
+                environment=base | LITTLE_MEMORY,
                 writes=[VERDICTS.name],
                 starts="after the first row",
             )
         )
     if settings.alert_webhook_url:
-        no_database = own | {"STREAMGAUGE_DATABASE_URL": ""}
+        no_database = base | {"STREAMGAUGE_DATABASE_URL": ""}
         chosen.append(child("notify", ["notify"], "sends alerts on results", environment=no_database, starts="after the first row"))
     if dashboard:
         address = settings.dashboard_host, settings.dashboard_port
-        chosen.append(child(DASHBOARD, ["dashboard"], dashboard_url(settings), environment=own | NOT_THEIRS, listens_at=address))
+        chosen.append(child(DASHBOARD, ["dashboard"], dashboard_url(settings), environment=base | WITHOUT_SECRETS, listens_at=address))
     if break_page:
         port = next_free(BREAK_PAGE_PORT, HOST) or BREAK_PAGE_PORT
         command = ["break", "--page", str(port)]
-        chosen.append(child("break-page", command, f"http://{HOST}:{port}", environment=own | NOT_THEIRS, listens_at=(HOST, port)))
+        chosen.append(child("break-page", command, f"http://{HOST}:{port}", environment=base | WITHOUT_SECRETS, listens_at=(HOST, port)))
     return chosen
 
 

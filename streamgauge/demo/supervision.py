@@ -115,11 +115,11 @@ class Supervised:
                 raise
             self._postpone(f"cannot be started: {error}")
 
-    def _postpone(self, what: str) -> None:
+    def _postpone(self, problem: str) -> None:
         seconds = min(2**self._failures, BACK_OFF_SECONDS)
         self._failures += 1
         self.is_ready, self._start_at = False, self._clock() + seconds
-        self._say(f"{self.part.name} {what}; it is started again in {seconds} s")
+        self._say(f"{self.part.name} {problem}; it is started again in {seconds} s")
 
 
 def _ending(code: int, log: Path) -> str:

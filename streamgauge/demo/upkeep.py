@@ -44,11 +44,11 @@ class Upkeep:
 
 def upkeep(settings: Settings, say: Say) -> list[Upkeep]:
     """Expiry of results, their Parquet files, maintenance of Delta tables, and the classes of Spark and the servers, saved for their next start."""
-    own = settings.environment()
-    small = own | {"STREAMGAUGE_DRIVER_MEMORY": "512m"}  # of a Spark next to the pipeline's
+    base = settings.environment()
+    small = base | {"STREAMGAUGE_DRIVER_MEMORY": "512m"}  # of a Spark next to the pipeline's
     return [
-        Upkeep(["expire"], settings, say, environment=own),
-        Upkeep(["export"], settings, say, environment=own),
+        Upkeep(["expire"], settings, say, environment=base),
+        Upkeep(["export"], settings, say, environment=base),
         Upkeep(["maintain"], settings, say, environment=small),
         Upkeep(["fetch", "--no-download"], settings, say, environment=small),
     ]

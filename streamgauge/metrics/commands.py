@@ -46,10 +46,10 @@ def lineage() -> None:
     except ModuleNotFoundError as error:
         raise _missing(error, extra="lineage") from error
     settings, stop = Settings.from_environment(), stop_requested()
-    told = Lineage(settings, warn)
+    exporter = Lineage(settings, warn)
     out.print("sends the runs of queries to OpenLineage; Ctrl-C ends it")
-    follow_events(settings.kafka, told.tell, stop, warn)
-    told.close()
+    follow_events(settings.kafka, exporter.tell, stop, warn)
+    exporter.close()
 
 
 def traces() -> None:
@@ -61,10 +61,10 @@ def traces() -> None:
         from streamgauge.metrics.traces import Traces
     except ModuleNotFoundError as error:
         raise _missing(error, extra="otlp") from error
-    settings, stop, told = Settings.from_environment(), stop_requested(), Traces()
+    settings, stop, exporter = Settings.from_environment(), stop_requested(), Traces()
     out.print("sends batches as spans by OTLP; Ctrl-C ends it")
-    follow_events(settings.kafka, told.tell, stop, warn)
-    told.close()
+    follow_events(settings.kafka, exporter.tell, stop, warn)
+    exporter.close()
 
 
 def _missing(error: ModuleNotFoundError, *, extra: str) -> StreamgaugeError:

@@ -63,11 +63,11 @@ class Counters:
         """Gives each query its counters, so that Prometheus sees them grow from 0."""
         for query in set(queries) - self._known:
             self._known.add(query)
-            for one in (self._input, self._output, self._late, self._starts, self._failures, self._batches):
-                one.labels(query)
+            for metric in (self._input, self._output, self._late, self._starts, self._failures, self._batches):
+                metric.labels(query)
 
     def count_event(self, message: Message) -> None:
-        """Counts an event of a query. Leaves out what is none."""
+        """Counts an event of a query. Ignores other records."""
         try:
             row = decode_json(message.value() or b"")
             event = checked(QueryEvent, row)
@@ -82,16 +82,16 @@ class Counters:
             return
 
     def count_letter(self, message: Message) -> None:
-        """Counts a dead letter. Leaves out what is none."""
+        """Counts a dead letter. Ignores other records."""
         try:
             letter = letter_of(message)
         except (KeyError, TypeError, UnicodeDecodeError):
             return
-        of = printable(letter["topic"] or ""), printable(letter["reason"])
-        if of not in self._reasons and len(self._reasons) >= MOST_REASONS:
-            of = OTHER, OTHER
-        self._reasons.add(of)
-        self._letters.labels(*of).inc()
+        labels = printable(letter["topic"] or ""), printable(letter["reason"])
+        if labels not in self._reasons and len(self._reasons) >= MOST_REASONS:
+            labels = OTHER, OTHER
+        self._reasons.add(labels)
+        self._letters.labels(*labels).inc()
 
     def _count_batch(self, batch: dict[str, object]) -> None:
         query = str(batch["query"])

@@ -1,4 +1,4 @@
-"""Follows the events of queries, for tools that are told of each."""
+"""Follows the events of queries, for tools that receive each of them."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -20,7 +20,7 @@ class Started(QueryEvent):
 
 
 class Batch(BatchEvent):
-    """A micro-batch, with what it was in Spark."""
+    """A micro-batch, with its run and number in Spark."""
 
     run_id: str
     batch_id: Count
@@ -40,7 +40,7 @@ _FIELDS: Mapping[object, type[QueryEvent]] = {"started": Started, "progress": Ba
 
 
 class NewRecords(TableReader):
-    """Gives `take` each record that comes to a topic. next_offsets: where it was, by partition, if it was opened before."""
+    """Gives `take` each new record of a topic. next_offsets: where to continue, by partition, if it was opened before."""
 
     def __init__(self, kafka: KafkaCluster, topic: str, take: Callable[[Message], None], next_offsets: dict[int, int]) -> None:
         super().__init__(kafka, topic)
@@ -59,7 +59,7 @@ class NewRecords(TableReader):
 def follow_events(kafka: KafkaCluster, take: Callable[[Row], None], stop: StopRequest, warn: Callable[[str], None]) -> None:
     """Gives `take` each new Started, Batch and Ended until the stop is requested.
 
-    While Kafka does not answer, `warn` gets a line, and it waits and goes on where it was.
+    When Kafka does not answer, `warn` gets a line, and reading continues where it was as soon as Kafka does.
     """
     next_offsets: dict[int, int] = {}
     warnings = Warnings(warn)

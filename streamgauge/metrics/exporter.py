@@ -20,26 +20,26 @@ from infrastructure.process.stop_signals import StopRequest
 from infrastructure.rows import decoder
 from streamgauge.metrics.counters import Counters
 from streamgauge.metrics.events import NewRecords
-from streamgauge.metrics.gauges import GAUGES, Seen
+from streamgauge.metrics.gauges import GAUGES, Observation
 
 POLLS_KEPT = 3600 // LOOK_SECONDS
 CONNECTED = "streamgauge_exporter_connected"
 
 
 class Figures(Collector):
-    """Gives Prometheus the gauges of what was last seen. seen: None while Kafka does not answer: what was true then may not be any more."""
+    """Gives Prometheus the gauges of the last observation, which is None while Kafka does not answer: it may be outdated."""
 
-    seen: Seen | None = None
+    observation: Observation | None = None
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         """Every gauge, in the order of GAUGES."""
-        seen = self.seen
+        observation = self.observation
         yield GaugeMetricFamily(
-            CONNECTED, "Whether the exporter reads Kafka: 1 or 0. At 0, all other gauges are absent", value=seen is not None
+            CONNECTED, "Whether the exporter reads Kafka: 1 or 0. At 0, all other gauges are absent", value=observation is not None
         )
         for gauge in GAUGES:
             family = GaugeMetricFamily(gauge.name, gauge.help, labels=gauge.labels)
-            for labels, value in () if seen is None else gauge.samples(seen):
+            for labels, value in () if observation is None else gauge.samples(observation):
                 family.add_metric(labels, value)
             yield family
 
@@ -76,8 +76,8 @@ class Exporter:
         self._polls.append((datetime.now(UTC), ends.ends))
         self._counters.begin(row["query"] for row in states)
         self._warnings.tell(rows_left_out(readers))
-        self._figures.seen = Seen(self._polls[-1][0], states, verdicts, tuple(self._polls))
+        self._figures.observation = Observation(self._polls[-1][0], states, verdicts, tuple(self._polls))
 
     def _fail(self, error: str) -> None:
-        self._figures.seen = None
+        self._figures.observation = None
         self._warnings.add(error)

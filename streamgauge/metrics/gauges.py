@@ -27,8 +27,8 @@ Sample = tuple[Sequence[str], float]
 
 
 @dataclass(frozen=True)
-class Seen:
-    """What Kafka held at `now`. states, verdicts: rows of the topics. polls: see `waiting_since`; not empty, the last one is of `now`."""
+class Observation:
+    """The content of the topics at `now`. states, verdicts: rows of the topics. polls: see `waiting_since`; the last one was at `now`."""
 
     now: datetime
     states: Sequence[Row]
@@ -48,49 +48,49 @@ class Gauge:
     name: str
     help: str
     labels: tuple[str, ...]
-    samples: Callable[[Seen], Iterable[Sample]]
+    samples: Callable[[Observation], Iterable[Sample]]
 
 
-def _by_query(figure: Callable[[QueryStatus], float | None]) -> Callable[[Seen], Iterator[Sample]]:
+def _by_query(figure: Callable[[QueryStatus], float | None]) -> Callable[[Observation], Iterator[Sample]]:
     """A figure of each query whose status has it."""
 
-    def samples(seen: Seen) -> Iterator[Sample]:
-        for state in seen.states:
-            status = status_of(state, seen.now, seen.ends)
+    def samples(observation: Observation) -> Iterator[Sample]:
+        for state in observation.states:
+            status = status_of(state, observation.now, observation.ends)
             if (value := figure(status)) is not None:
                 yield (status.query,), value
 
     return samples
 
 
-def _states(seen: Seen) -> Iterator[Sample]:
-    for row in seen.states:
-        current = status_of(row, seen.now, seen.ends).state
+def _states(observation: Observation) -> Iterator[Sample]:
+    for row in observation.states:
+        current = status_of(row, observation.now, observation.ends).state
         yield from (((row["query"], state), state == current) for state in STATES)
 
 
-def _lag(seen: Seen) -> Iterator[Sample]:
-    for row in seen.states:
-        for partition, lag in lag_by_partition(row, seen.ends).items():
+def _lag(observation: Observation) -> Iterator[Sample]:
+    for row in observation.states:
+        for partition, lag in lag_by_partition(row, observation.ends).items():
             topic, _, number = partition.rpartition("-")
             yield (row["query"], topic, number), lag
 
 
-def _delay(seen: Seen) -> Iterator[Sample]:
-    for row in seen.states:
-        if (offsets := offsets_of(row)) and offsets.keys() <= seen.ends.keys():
-            since = waiting_since(offsets, seen.polls)
-            yield (row["query"],), 0 if since is None else (seen.now - since).total_seconds()
+def _delay(observation: Observation) -> Iterator[Sample]:
+    for row in observation.states:
+        if (offsets := offsets_of(row)) and offsets.keys() <= observation.ends.keys():
+            since = waiting_since(offsets, observation.polls)
+            yield (row["query"],), 0 if since is None else (observation.now - since).total_seconds()
 
 
-def _ends(seen: Seen) -> Iterator[Sample]:
-    for partition, end in seen.ends.items():
+def _ends(observation: Observation) -> Iterator[Sample]:
+    for partition, end in observation.ends.items():
         topic, _, number = partition.rpartition("-")
         yield (topic, number), end
 
 
-def _verdicts(seen: Seen) -> Iterator[Sample]:
-    for row in seen.verdicts:
+def _verdicts(observation: Observation) -> Iterator[Sample]:
+    for row in observation.verdicts:
         yield from (((row["query"], verdict), verdict == row["verdict"]) for verdict in VERDICTS)
 
 
@@ -168,12 +168,12 @@ GAUGES = (
         "streamgauge_table_verdict_timestamp_seconds",
         "When that was found, in seconds since 1970",
         ("query",),
-        lambda seen: [((row["query"],), row["time"].timestamp()) for row in seen.verdicts],
+        lambda observation: [((row["query"],), row["time"].timestamp()) for row in observation.verdicts],
     ),
     Gauge(
         "streamgauge_table_equal_rows",
         "Rows that equalled what the source says",
         ("query",),
-        lambda seen: [((row["query"],), row["rows"]["equal"]) for row in seen.verdicts],
+        lambda observation: [((row["query"],), row["rows"]["equal"]) for row in observation.verdicts],
     ),
 )

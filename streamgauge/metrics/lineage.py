@@ -40,7 +40,7 @@ _TYPES |= {lib.Type_TIMESTAMP: "timestamp", lib.Type_STRUCT: "struct", lib.Type_
 class Lineage:
     """Sends events by OpenLineage's client, which its own variables or openlineage.yml configure. A thread of its own waits for the server.
 
-    warn: gets a line when an event is not taken; the next one only after one that is. Raises StreamgaugeError when nothing is configured.
+    warn: gets a line when an event is not accepted, and the next only after another event was. Raises StreamgaugeError when nothing is configured.
     """
 
     def __init__(self, settings: Settings, warn: Callable[[str], None]) -> None:
@@ -57,7 +57,7 @@ class Lineage:
         threading.Thread(target=self._send, name="OpenLineage", daemon=True).start()
 
     def tell(self, event: Row) -> None:
-        """Sends an event of a query, one of metrics.events. Of a run that goes on, it sends one in RUNNING_SECONDS."""
+        """Sends an event of a query, one of metrics.events. For a run that continues, it sends at most one every RUNNING_SECONDS."""
         states = {
             "started": RunState.START,
             "progress": RunState.RUNNING,
@@ -75,7 +75,7 @@ class Lineage:
             self._lose(event["query"], f"{MOST_WAITING:,} others wait for its server")
 
     def close(self) -> None:
-        """Sends what waits, for at most CLOSE_SECONDS."""
+        """Sends the waiting events, for at most CLOSE_SECONDS."""
         sent = self._waiting.all_tasks_done
         with sent:
             is_sent = sent.wait_for(lambda: not self._waiting.unfinished_tasks, CLOSE_SECONDS)
@@ -143,7 +143,7 @@ def _folder(folder: object) -> dict[str, Any]:
 def _fields(columns: Iterable[pa.Field]) -> list[schema_dataset.SchemaDatasetFacetFields]:
     return [
         schema_dataset.SchemaDatasetFacetFields(
-            one.name, _TYPES[one.type.id], fields=_fields(one.type) if pa.types.is_struct(one.type) else []
+            column.name, _TYPES[column.type.id], fields=_fields(column.type) if pa.types.is_struct(column.type) else []
         )
-        for one in columns
+        for column in columns
     ]

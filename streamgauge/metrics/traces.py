@@ -32,11 +32,11 @@ class Traces:
             span.end(_ns(event["time"]))
 
     def close(self) -> None:
-        """Sends what waits."""
+        """Sends the waiting spans."""
         self._provider.shutdown()
 
     def _tell_batch(self, batch: Row) -> None:
-        """In real-time mode, a batch has no duration but what lies between its start and its event."""
+        """In real-time mode, the duration of a batch is the time from its start to its event."""
         start = batch["batch_started_at"]
         end = batch["time"] if batch["batch_ms"] is None else start + timedelta(milliseconds=batch["batch_ms"])
         parts = {f"streamgauge.duration_ms.{part}": ms for part, ms in batch["duration_ms"].items()}
@@ -49,5 +49,5 @@ def _attributes(event: Row) -> dict[str, str | int]:
 
 
 def _ns(time: datetime) -> int:
-    """The time in ns since 1970, and not before: one such span would lose all that are sent with it."""
+    """The time in ns since 1970, at least 0: a negative one would lose all spans that are sent with it."""
     return max(0, round(time.timestamp() * 1_000_000) * 1000)

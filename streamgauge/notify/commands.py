@@ -43,7 +43,7 @@ def notify(
         raise StreamgaugeError(msg)
     login = Login.of(mail_user, mail_password_file) if mail_user and mail_password_file else None
     webhooks = [Webhook(settings.alert_webhook_url, warn, form_of(template) if template else JSON)] if settings.alert_webhook_url else []
-    mails = [Mail(mail_server, mail_from, one, warn, login) for one in dict.fromkeys(mail_to or ())]
+    mails = [Mail(mail_server, mail_from, address, warn, login) for address in dict.fromkeys(mail_to or ())]
     notifier, stop = Notifier(settings, [*webhooks, *mails], warn), stop_requested()
     out.print("sends alerts on offline cameras, alarms and crowds; Ctrl-C ends it")
     notifier.follow(stop)

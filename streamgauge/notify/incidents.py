@@ -18,7 +18,7 @@ Level = Literal["warning", "error", "resolved"]
 
 
 class Incident(NamedTuple):
-    """What lasts, or is over. name: what no other has. query: which found it. what: one line.
+    """Something that a person should know, which lasts or is over. name: unique. query: the query that found it. what: one line.
 
     level: "resolved" when it is over; None if that is not known, as of a query that starts and has no watermark yet, or recounts.
     """
@@ -31,14 +31,14 @@ class Incident(NamedTuple):
 
 def watermark_of(state: Row) -> datetime | None:
     """state: a row of topic query-states, contract.topics.QueryState. None before the query has one."""
-    found: datetime | None = state["progress"] and state["progress"]["watermark"]
-    return found
+    watermark: datetime | None = state["progress"] and state["progress"]["watermark"]
+    return watermark
 
 
 def may_recount(states: Iterable[Row], newest: Mapping[str, datetime]) -> dict[str, datetime | None]:
-    """The queries that were further before than they are now, with their watermark; None of one that runs and has none yet.
+    """The queries that have fallen behind their newest watermark, each with its current one; None for a query that runs and has none yet.
 
-    states: rows of topic query-states. newest: the newest watermark of each query. What such a query writes tells of the past.
+    states: rows of topic query-states. newest: the newest watermark of each query. Such a query reports on the past.
     """
     watermarks = {state["query"]: watermark_of(state) for state in states if state["state"] == "running" or watermark_of(state)}
     return {
@@ -49,8 +49,8 @@ def may_recount(states: Iterable[Row], newest: Mapping[str, datetime]) -> dict[s
 def cameras(alerts: Iterable[Row], states: Iterable[Row], watermark: datetime | None, silence: timedelta) -> list[Incident]:
     """alerts: rows of topic nest-camera-alerts, contract.domains.nest.CameraAlert. states: of nest-camera-status, CameraStatus.
 
-    watermark: of their query. silence: after which a camera is offline. Of a camera that flaps, the query does not tell each time that it is
-    back: its incident is over when it has been online for STEADY, which is known `silence` later, or has begun another one.
+    watermark: of their query. silence: after which a camera is offline. The query does not report each time that a flapping camera is
+    back: the incident is over when it has been online for STEADY, which is known `silence` later, or has begun another one.
     """
     by_camera = {state["device_id"]: state for state in states}
     return [_camera(row, by_camera.get(row["device_id"]), watermark, STEADY + silence) for row in alerts]
@@ -92,10 +92,10 @@ def alarms(rows: Mapping[bytes, Row], watermark: datetime | None) -> list[Incide
     """
     by_alarm: dict[str, list[Row]] = {}
     for key, row in rows.items():
-        found = decode_json(key)
-        name = " ".join(str(found.get(field)) for field in ("alarm", "device_id", "structure_id"))
+        key_fields = decode_json(key)
+        name = " ".join(str(key_fields.get(field)) for field in ("alarm", "device_id", "structure_id"))
         by_alarm.setdefault(name, []).append(row)
-    return [_alarm(name, found, watermark) for name, found in by_alarm.items()]
+    return [_alarm(name, alarm_rows, watermark) for name, alarm_rows in by_alarm.items()]
 
 
 def _alarm(name: str, rows: Sequence[Row], watermark: datetime | None) -> Incident:

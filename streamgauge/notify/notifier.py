@@ -1,7 +1,7 @@
 """Follows the topics with results that a person should know of, and sends an alert when an incident begins, gets worse or is over.
 
-What has been told is in a file of STREAMGAUGE_HOME. An alert counts as told after it was taken: a kill between the two makes it come twice, and
-loses none.
+A file in STREAMGAUGE_HOME has the alerts that were sent. An alert counts as sent once it was accepted: a kill in between repeats it, and loses
+none.
 """
 
 import queue
@@ -28,16 +28,16 @@ from infrastructure.settings import Settings
 from infrastructure.text import utc_text
 from infrastructure.web.outbox import Finished
 from streamgauge.notify.incidents import ALARMS, CROWDS, STATUS, Incident, alarms, cameras, crowds, may_recount, watermark_of
-from streamgauge.notify.told import Told
+from streamgauge.notify.sent_alerts import SentAlerts
 
 AGAIN_SECONDS = 60
-"""After which an alert is sent again that was not taken. Each time, it waits twice as long, up to MOST_SECONDS."""
+"""After this time, an alert that was not accepted is sent again. The time doubles with each attempt, up to MOST_SECONDS."""
 MOST_SECONDS = 600
 MAX_SENDING = 100
 
 
 def pause_seconds(refusals: int) -> float:
-    """How long an alert waits that was not taken so many times, at least once."""
+    """How long an alert waits after so many refusals, at least one."""
     return min(AGAIN_SECONDS * 2 ** min(refusals - 1, 10), MOST_SECONDS)
 
 
@@ -50,8 +50,8 @@ class _Alarms(TableReader):
                 super()._apply(message)
 
 
-class Way(Protocol):
-    """A way to a person: infrastructure.web.outbox.Outbox tells how it sends. name: what no other has."""
+class Channel(Protocol):
+    """A channel to a person, such as mail; infrastructure.web.outbox.Outbox describes how it sends. name: unique."""
 
     name: str
 
@@ -63,19 +63,19 @@ class Way(Protocol):
 
 
 class Notifier:
-    """Sends alerts on incidents, in all `ways`.
+    """Sends alerts on incidents, through all `channels`.
 
     warn: gets a line when Kafka cannot be read, on rows that are left out because they cannot, and on queries that recount.
     """
 
-    def __init__(self, settings: Settings, ways: Sequence[Way], warn: Callable[[str], None]) -> None:
-        self._kafka, self._ways, self._warnings = settings.kafka, ways, Warnings(warn)
+    def __init__(self, settings: Settings, channels: Sequence[Channel], warn: Callable[[str], None]) -> None:
+        self._kafka, self._channels, self._warnings = settings.kafka, channels, Warnings(warn)
         self._silence = timedelta(seconds=seconds(settings.offline_after, "STREAMGAUGE_OFFLINE_AFTER"))
-        self._told = Told(settings.home.absolute() / "notify.json")
-        self._watermarks = dict(self._told.watermarks)
+        self._sent = SentAlerts(settings.home.absolute() / "notify.json")
+        self._watermarks = dict(self._sent.watermarks)
         self._states: list[Row] = []
         self._finished: queue.SimpleQueue[tuple[str, Incident, bool] | None] = queue.SimpleQueue()
-        self._sending: dict[str, set[str]] = {way.name: set() for way in ways}
+        self._sending: dict[str, set[str]] = {channel.name: set() for channel in channels}
         self._refusals: Counter[tuple[str, str, str | None]] = Counter()
         self._again_at: dict[tuple[str, str, str | None], float] = {}
 
@@ -90,28 +90,28 @@ class Notifier:
             lambda: _Alarms(self._kafka, ALERTS.name, decoder(Alert)).opened(),
         ]
         follow(readers, self._look, stop, self._warnings.add, partial(self._wait, stop))
-        with ThreadPoolExecutor(len(self._ways)) as closing:
-            closed = [closing.submit(way.close) for way in self._ways]
-        for one in closed:
-            one.result()
+        with ThreadPoolExecutor(len(self._channels)) as closing:
+            closed = [closing.submit(channel.close) for channel in self._channels]
+        for future in closed:
+            future.result()
         while not self._finished.empty():
             self._note(self._finished.get())
 
     def _look(self, readers: Sequence[TableReader]) -> None:
         states, camera_states, camera_alerts, crowd_rows, alarm_rows = (reader.table.rows() for reader in readers)
         # These are of the last look: a watermark is written after the rows of its batch, which have come since.
-        behind = may_recount(self._states, self._watermarks)
+        recounting = may_recount(self._states, self._watermarks)
         self._learn_watermarks(self._states)
         self._states = [state for state in states if state["query"] in {STATUS, CROWDS, ALARMS}]
-        behind |= may_recount(self._states, self._watermarks)
+        recounting |= may_recount(self._states, self._watermarks)
         alarms_by_key = dict(zip(readers[-1].table.keys(), alarm_rows, strict=True))
         incidents = [
             *cameras(camera_alerts, camera_states, self._watermarks.get(STATUS), self._silence),
             *crowds(crowd_rows, self._watermarks.get(CROWDS)),
             *alarms(alarms_by_key, self._watermarks.get(ALARMS)),
         ]
-        self._warnings.tell(rows_left_out(readers) | self._recounting(behind))
-        self._send_new([one._replace(level=None) if one.query in behind else one for one in incidents])
+        self._warnings.tell(rows_left_out(readers) | self._recount_warnings(recounting))
+        self._send_new([incident._replace(level=None) if incident.query in recounting else incident for incident in incidents])
 
     def _learn_watermarks(self, states: Iterable[Row]) -> None:
         """Keeps the newest watermark of each query."""
@@ -119,45 +119,45 @@ class Notifier:
             if (watermark := watermark_of(state)) is not None:
                 self._watermarks[state["query"]] = max(watermark, self._watermarks.get(state["query"], watermark))
 
-    def _recounting(self, behind: Mapping[str, datetime | None]) -> set[str]:
+    def _recount_warnings(self, recounting: Mapping[str, datetime | None]) -> set[str]:
         return {
             f"{query} recounts; alerts on it go on when its watermark is at {utc_text(self._watermarks[query])} again. If its source is a new one, stop notify and delete notify.json"
-            for query, watermark in behind.items()
+            for query, watermark in recounting.items()
             if watermark is not None
         }
 
     def _send_new(self, incidents: Sequence[Incident]) -> None:
-        """Sends what is new, and no more at once than a way can take."""
-        self._told.keep(incidents, self._watermarks)
-        for way in self._ways:
-            sending = self._sending[way.name]
-            for incident in self._told.new(way.name, incidents):
-                is_due = self._again_at.get((way.name, incident.name, incident.level), 0) <= time.monotonic()
+        """Sends new incidents, at most MAX_SENDING at once through each channel."""
+        self._sent.keep(incidents, self._watermarks)
+        for channel in self._channels:
+            sending = self._sending[channel.name]
+            for incident in self._sent.new(channel.name, incidents):
+                is_due = self._again_at.get((channel.name, incident.name, incident.level), 0) <= time.monotonic()
                 if is_due and incident.name not in sending and len(sending) < MAX_SENDING:
                     sending.add(incident.name)
-                    self._send(way, incident)
+                    self._send(channel, incident)
 
-    def _send(self, way: Way, incident: Incident) -> None:
+    def _send(self, channel: Channel, incident: Incident) -> None:
         row = {"level": str(incident.level), "query": incident.query, "what": incident.what, "detail": "", "incident": incident.name}
-        way.send({"time": utc_text(datetime.now(UTC)), **row}, lambda is_taken: self._finished.put((way.name, incident, is_taken)))
+        channel.send({"time": utc_text(datetime.now(UTC)), **row}, lambda is_taken: self._finished.put((channel.name, incident, is_taken)))
 
     def _note(self, finished: tuple[str, Incident, bool] | None) -> None:
-        """Notes that a way has finished with an incident."""
+        """Notes that a channel has finished with an incident."""
         if finished is None:
             return
-        way, incident, is_taken = finished
-        self._sending[way].discard(incident.name)
-        of = way, incident.name, incident.level
+        channel, incident, is_taken = finished
+        self._sending[channel].discard(incident.name)
+        key = channel, incident.name, incident.level
         if is_taken:
-            self._told.add(way, incident)
-            self._refusals.pop(of, None)
+            self._sent.add(channel, incident)
+            self._refusals.pop(key, None)
         else:
-            self._refusals[of] += 1
-            self._again_at[of] = time.monotonic() + pause_seconds(self._refusals[of])
+            self._refusals[key] += 1
+            self._again_at[key] = time.monotonic() + pause_seconds(self._refusals[key])
 
     def _wait(self, stop: StopRequest, wait_seconds: float) -> None:
         """Notes what finishes meanwhile. Ends early with a stop."""
         until = time.monotonic() + wait_seconds
-        while not stop.is_set() and (left := until - time.monotonic()) > 0:
+        while not stop.is_set() and (seconds_left := until - time.monotonic()) > 0:
             with suppress(queue.Empty):
-                self._note(self._finished.get(timeout=left))
+                self._note(self._finished.get(timeout=seconds_left))

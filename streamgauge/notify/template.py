@@ -54,5 +54,5 @@ def _filled(value: Any, fields: Mapping[str, str]) -> Any:  # noqa: ANN401 - any
     if isinstance(value, str):
         return Template(value).substitute(fields)
     if isinstance(value, dict):
-        return {name: _filled(one, fields) for name, one in value.items()}
-    return [_filled(one, fields) for one in value] if isinstance(value, list) else value
+        return {name: _filled(item, fields) for name, item in value.items()}
+    return [_filled(item, fields) for item in value] if isinstance(value, list) else value

@@ -75,10 +75,10 @@ def entries(settings: Settings) -> list[Entry]:
     return [Entry(home / name, meaning, bytes_on_disk(home / name)) for name, meaning in OURS.items() if os.path.lexists(home / name)]
 
 
-def delete(found: list[Entry], settings: Settings) -> None:
+def delete(to_delete: list[Entry], settings: Settings) -> None:
     """Deletes the entries, and STREAMGAUGE_HOME itself if it is then empty. Raises StreamgaugeError for what cannot be deleted."""
     _refuse_while_in_use(settings)
-    for entry in found:
+    for entry in to_delete:
         remove(entry.path)
     home = settings.home
     if home.is_dir() and not home.is_symlink() and not any(home.iterdir()):

@@ -36,8 +36,8 @@ def status(
     elif output_format == "json":
         sys.stdout.write(status_table.as_json(read_statuses(settings, warn)) + "\n")
     else:
-        found, alerts = read_statuses(settings, warn), status_table.recent_alerts(settings)
-        console.print(status_table.as_table(found, datetime.now(UTC), console.width, alerts))
+        statuses, alerts = read_statuses(settings, warn), status_table.recent_alerts(settings)
+        console.print(status_table.as_table(statuses, datetime.now(UTC), console.width, alerts))
 
 
 def report(
@@ -64,8 +64,8 @@ def export(
     for table in exporting.export(Settings.from_environment(), topic or [], warn, check=check):
         files = len(table.differing)
         has_differences |= files > 0
-        what = "unchanged" if not files else f"{files} {'file' if files == 1 else 'files'} {'differ' if check else 'replaced'}"
-        out.print(f"{table.topic}: {table.rows:,} rows, {what}, {table.folder}")
+        outcome = "unchanged" if not files else f"{files} {'file' if files == 1 else 'files'} {'differ' if check else 'replaced'}"
+        out.print(f"{table.topic}: {table.rows:,} rows, {outcome}, {table.folder}")
     sys.exit(check and has_differences)
 
 
@@ -148,17 +148,17 @@ def clean(
         msg = "--topics is for a Kafka of your own, which KAFKA_BOOTSTRAP_SERVERS names; the topics of the embedded one are in STREAMGAUGE_HOME, and `streamgauge clean` deletes them"
         raise StreamgaugeError(msg)
     cleaning.check(settings)
-    found = cleaning.entries(settings)
+    entries = cleaning.entries(settings)
     in_kafka = own_topics(settings) if topics else {}
-    if not found and not in_kafka:
+    if not entries and not in_kafka:
         out.print(f"nothing to delete in {settings.home}{f' and in Kafka at {settings.kafka}' if topics else ''}")
         return
-    for line in (*map(str, found), *_described(in_kafka, settings), *cleaning.staying(settings, topics_go=topics)):
+    for line in (*map(str, entries), *_described(in_kafka, settings), *cleaning.staying(settings, topics_go=topics)):
         out.print(line)
     of_kafka = f" and {len(in_kafka)} topics of {settings.kafka}" if in_kafka else ""
-    confirm(f"delete all of this, {size_text(sum(entry.size_bytes for entry in found))}{of_kafka}?", yes=yes)
+    confirm(f"delete all of this, {size_text(sum(entry.size_bytes for entry in entries))}{of_kafka}?", yes=yes)
     delete_topics(settings.kafka, in_kafka)
-    cleaning.delete(found, settings)
+    cleaning.delete(entries, settings)
     out.print("deleted")
 
 
@@ -192,5 +192,5 @@ def expire(
 
     settings = Settings.from_environment()
     expiry.retention_seconds(settings)
-    for found in expiry.expire(settings, dry_run=dry_run):
-        out.print(expiry.sentence(found, dry_run=dry_run))
+    for result in expiry.expire(settings, dry_run=dry_run):
+        out.print(expiry.sentence(result, dry_run=dry_run))

@@ -68,10 +68,10 @@ def expire(settings: Settings, *, dry_run: bool) -> Iterator[Expiry]:
     retention = retention_seconds(settings)
     for topic in TABLES:
         keys = read_keys(settings.kafka, topic.name)
-        found = expiry_of(topic.name, keys, retention)
-        if found.expired and found.doubt is None and not dry_run:
-            write_rows(settings.kafka, topic.name, dict.fromkeys(found.expired))
-        yield found
+        expiry = expiry_of(topic.name, keys, retention)
+        if expiry.expired and expiry.doubt is None and not dry_run:
+            write_rows(settings.kafka, topic.name, dict.fromkeys(expiry.expired))
+        yield expiry
 
 
 def expiry_of(topic: str, keys: list[bytes], retention: float) -> Expiry:
@@ -93,14 +93,14 @@ def expiry_of(topic: str, keys: list[bytes], retention: float) -> Expiry:
     return Expiry(topic, len(keys), limit, expired, unclear, doubt)
 
 
-def sentence(found: Expiry, *, dry_run: bool) -> str:
+def sentence(expiry: Expiry, *, dry_run: bool) -> str:
     """The message about one round in one table."""
-    left = f"; {found.unclear} rows have no window in their key and are left alone" if found.unclear else ""
-    if found.cut_off is None:
-        return f"{found.topic}: {'empty' if not found.rows else 'nothing to delete'}{left}"
-    if found.doubt is not None:
-        return f"{found.topic}: {len(found.expired)} of {found.rows} rows are left alone: {found.doubt}{left}"
-    if not found.expired:
-        return f"{found.topic}: nothing to delete, the windows of all {found.rows} rows end after {utc(found.cut_off)}{left}"
+    unclear_text = f"; {expiry.unclear} rows have no window in their key and are left alone" if expiry.unclear else ""
+    if expiry.cut_off is None:
+        return f"{expiry.topic}: {'empty' if not expiry.rows else 'nothing to delete'}{unclear_text}"
+    if expiry.doubt is not None:
+        return f"{expiry.topic}: {len(expiry.expired)} of {expiry.rows} rows are left alone: {expiry.doubt}{unclear_text}"
+    if not expiry.expired:
+        return f"{expiry.topic}: nothing to delete, the windows of all {expiry.rows} rows end after {utc(expiry.cut_off)}{unclear_text}"
     verb = "would be deleted" if dry_run else "deleted"
-    return f"{found.topic}: {len(found.expired)} of {found.rows} rows {verb}, windows that ended by {utc(found.cut_off)}{left}"
+    return f"{expiry.topic}: {len(expiry.expired)} of {expiry.rows} rows {verb}, windows that ended by {utc(expiry.cut_off)}{unclear_text}"

@@ -30,7 +30,7 @@ TABLES: Mapping[str, Topic] = {topic.plain_name: topic for topic in TOPICS if to
 
 @dataclass(frozen=True)
 class Exported:
-    """What was done with a table. differing: the files that were not as the topic has them, which are replaced or deleted."""
+    """An exported table. differing: the files that differed from the topic, which are replaced or deleted."""
 
     topic: str
     folder: StoragePath
@@ -41,7 +41,7 @@ class Exported:
 def export(settings: Settings, names: Sequence[str], warn: Callable[[str], None], *, check: bool) -> Iterator[Exported]:
     """Replaces the files of the named topics, or of all, that differ from their topic, and deletes those of days that it no longer has.
 
-    check: only finds them. warn: gets a line on rows that cannot be read, which are left out. Raises StreamgaugeError for an unknown name,
+    check: changes nothing. warn: gets a line on rows that cannot be read, which are left out. Raises StreamgaugeError for an unknown name,
     and when Kafka, the schema registry or the object store cannot be reached, or a topic is missing.
     """
     check_names("result topic", names := [*map(plain_name, names)], TABLES)

@@ -24,14 +24,14 @@ def queries_problem(settings: Settings) -> str | None:
     from contract.query_status import FAILED, RESTARTING, STARTING, read_statuses
     from infrastructure.output.terminal import warn
 
-    found = read_statuses(settings, warn)
-    own = [status for status in found if status.host == socket.gethostname() and status.state != STARTING]
-    if not own:
+    all_statuses = read_statuses(settings, warn)
+    own_statuses = [status for status in all_statuses if status.host == socket.gethostname() and status.state != STARTING]
+    if not own_statuses:
         return "no query has started yet"
-    if running := {status.pid for status in own if status.has_process}:
+    if running := {status.pid for status in own_statuses if status.has_process}:
         # Others are left of processes that have ended: of `ingest orders --once`, or of a run with more queries.
-        own = [status for status in own if status.pid in running and status.state in {FAILED, RESTARTING}]
-    return ", ".join(f"{status.query} is {status.state}" for status in own) or None
+        own_statuses = [status for status in own_statuses if status.pid in running and status.state in {FAILED, RESTARTING}]
+    return ", ".join(f"{status.query} is {status.state}" for status in own_statuses) or None
 
 
 def topic_problem(settings: Settings, topic: str, now: float) -> str | None:

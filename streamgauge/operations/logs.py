@@ -15,22 +15,22 @@ LOOK_SECONDS = 0.2
 
 def parts(settings: Settings) -> dict[str, list[Path]]:
     """The log files by part, such as "kafka": kafka.log, and kafka.out with what it printed."""
-    found: dict[str, list[Path]] = {}
+    files_by_part: dict[str, list[Path]] = {}
     for path in sorted([*settings.logs.glob("*.log"), *settings.logs.glob("*.out")]):
-        found.setdefault(path.stem, []).append(path)
-    return found
+        files_by_part.setdefault(path.stem, []).append(path)
+    return files_by_part
 
 
 def lines(settings: Settings, part: str | None, count: int, *, follow: bool) -> Iterator[str]:
-    """The last `count` lines of each log of a part, or of all, and then those that follow, without end. Of several parts, each with its name.
+    """The last `count` lines of each log of a part, or of all, and then, with `follow`, new lines without end. Without `part`, each line begins with the name of its part.
 
     Raises StreamgaugeError if there is no such part, or none at all.
     """
-    if not (there := parts(settings)):
+    if not (existing := parts(settings)):
         msg = f"there are no logs in {settings.logs}; `streamgauge demo`, `up` and `run` write them"
         raise StreamgaugeError(msg)
     if part is not None:
-        check_names("log of", [part], there)
+        check_names("log of", [part], existing)
     logs: dict[Path, Log] = {}
     for path in _paths(settings, part):
         logs[path] = Log(path)

@@ -67,9 +67,9 @@ _LEAST_FIRST = ("MB", "worst partition", "state rows", "done/s", "watermark", "t
 """The columns that a narrow terminal omits, in this order."""
 
 
-def as_json(found: Sequence[QueryStatus]) -> str:
+def as_json(query_statuses: Sequence[QueryStatus]) -> str:
     """A JSON array of the fields of QueryStatus."""
-    return orjson.dumps([status.as_row() for status in found]).decode()
+    return orjson.dumps([status.as_row() for status in query_statuses]).decode()
 
 
 def recent_alerts(settings: Settings) -> list[Row]:
@@ -79,11 +79,11 @@ def recent_alerts(settings: Settings) -> list[Row]:
         return reader.table.rows()
 
 
-def as_table(found: Sequence[QueryStatus], now: datetime, width: int, alerts: Sequence[Row] = ()) -> RenderableType:
+def as_table(query_statuses: Sequence[QueryStatus], now: datetime, width: int, alerts: Sequence[Row] = ()) -> RenderableType:
     """A table that fits `width` terminal columns, followed by the last error of each query that had one, and `alerts`."""
-    if not found:
+    if not query_statuses:
         return Text(NOTHING)
-    columns = dict(zip(_COLUMNS, zip(*(_cells(status, now) for status in found), strict=True), strict=True))
+    columns = dict(zip(_COLUMNS, zip(*(_cells(status, now) for status in query_statuses), strict=True), strict=True))
     left_out = []
     for name in _LEAST_FIRST:
         if sum(max(len(name), *(cell.cell_len for cell in cells)) + 3 for name, cells in columns.items()) < width:
@@ -96,7 +96,7 @@ def as_table(found: Sequence[QueryStatus], now: datetime, width: int, alerts: Se
     for line in zip(*columns.values(), strict=True):
         table.add_row(*line)
     hint = [Text(f"Columns that do not fit: {', '.join(left_out)}; --format json has them.", style="dim")] if left_out else []
-    errors = [_error(status, now) for status in found if status.error]
+    errors = [_error(status, now) for status in query_statuses if status.error]
     return Group(table, *hint, *errors, *(_alert(alert, now) for alert in alerts))
 
 

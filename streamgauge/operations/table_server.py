@@ -52,7 +52,7 @@ class Tables:
         return snapshot
 
     def stop(self) -> None:
-        """Ends what `snapshot` has started."""
+        """Stops following all tables."""
         for follower in self._followers.values():
             follower.stop()
 
@@ -74,9 +74,9 @@ def table_app(settings: Settings, host: str) -> Iterator[Starlette]:
         topic = _topic(path.removesuffix(ARROW))
         wanted = _wanted(topic.row, request.query_params)
         snapshot = tables.snapshot(topic)
-        found = _only(_as_arrow(snapshot, topic.row), wanted)
-        about = {"table": topic.plain_name, "left_out": len(snapshot.unreadable), "warning": left_out(topic.name, snapshot.unreadable)}
-        return _in_arrow(found, about) if path.endswith(ARROW) else _in_json({**about, "rows": found.to_pylist()})
+        rows = _only(_as_arrow(snapshot, topic.row), wanted)
+        metadata = {"table": topic.plain_name, "left_out": len(snapshot.unreadable), "warning": left_out(topic.name, snapshot.unreadable)}
+        return _in_arrow(rows, metadata) if path.endswith(ARROW) else _in_json({**metadata, "rows": rows.to_pylist()})
 
     routes = [Route("/tables", lambda _: _in_json(_list())), Route("/tables/{name}", table)]
     try:
@@ -138,10 +138,10 @@ def _in_json(answer: Row, status: int = 200) -> Response:
     return Response(orjson.dumps(answer, option=orjson.OPT_UTC_Z | orjson.OPT_APPEND_NEWLINE), status, media_type="application/json")
 
 
-def _in_arrow(table: pa.Table, about: Row) -> Response:
-    """about: is added to the schema's metadata, as text."""
+def _in_arrow(table: pa.Table, metadata: Row) -> Response:
+    """metadata: is added to the schema's metadata, as text."""
     stream = pa.BufferOutputStream()
-    table = table.replace_schema_metadata({name: str(value) for name, value in about.items() if value is not None})
+    table = table.replace_schema_metadata({name: str(value) for name, value in metadata.items() if value is not None})
     with pa.ipc.new_stream(stream, table.schema) as writer:
         writer.write_table(table)
     return Response(stream.getvalue().to_pybytes(), media_type=ARROW_TYPE)

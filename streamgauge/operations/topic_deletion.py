@@ -24,15 +24,15 @@ def own_topics(settings: Settings) -> dict[str, int]:
     Raises StreamgaugeError when Kafka cannot be reached or denies access, and when a query is running, here or on another machine.
     """
     existing = partitions_by_topic(settings.kafka)
-    own = [name for name in existing if name.startswith(topic_prefix()) and is_plain_name(name.removeprefix(topic_prefix()))]
-    found = {name: [f"{name}-{number}" for number in existing[name]] for name in own}
-    for status in read_statuses(settings, warn) if QUERY_STATES.name in found else []:
+    names = [name for name in existing if name.startswith(topic_prefix()) and is_plain_name(name.removeprefix(topic_prefix()))]
+    partition_names = {name: [f"{name}-{number}" for number in existing[name]] for name in names}
+    for status in read_statuses(settings, warn) if QUERY_STATES.name in partition_names else []:
         if status.has_process:
             msg = f"query {status.query} is {status.state} (its Spark driver is pid {status.pid} on {status.host}); stop that `streamgauge run` first"
             raise StreamgaugeError(msg)
     ends = TopicEnds(settings.kafka)
-    ends.ask(chain.from_iterable(found.values()))
-    return {name: sum(ends.ends.get(partition, 0) for partition in partitions) for name, partitions in found.items()}
+    ends.ask(chain.from_iterable(partition_names.values()))
+    return {name: sum(ends.ends.get(partition, 0) for partition in partitions) for name, partitions in partition_names.items()}
 
 
 def delete_topics(kafka: KafkaCluster, names: Collection[str]) -> None:

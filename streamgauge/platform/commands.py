@@ -76,8 +76,8 @@ def spark_worker(
     """Run a Spark Standalone worker in the foreground. It needs this installation of Streamgauge and the driver's folders."""
     from streamgauge.platform import spark_daemons
 
-    settings, own = Settings.from_environment(), address_towards(master)
-    _become(*spark_daemons.worker(settings, master, host=host or own, cores=cores, memory=memory, web_port=web_port))
+    settings, local_address = Settings.from_environment(), address_towards(master)
+    _become(*spark_daemons.worker(settings, master, host=host or local_address, cores=cores, memory=memory, web_port=web_port))
 
 
 def executor() -> None:

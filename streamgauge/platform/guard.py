@@ -35,13 +35,13 @@ def end(groups: Mapping[int, float]) -> None:
     for group in groups:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(group, signal.SIGTERM)
-    began, left = time.monotonic(), dict(groups)
-    while left:
-        for group, grace_seconds in list(left.items()):
+    began, remaining = time.monotonic(), dict(groups)
+    while remaining:
+        for group, grace_seconds in list(remaining.items()):
             if not _exists(group) or time.monotonic() - began > grace_seconds:
-                del left[group]
+                del remaining[group]
                 kill_group(group)
-        time.sleep(CHECK_SECONDS if left else 0)
+        time.sleep(CHECK_SECONDS if remaining else 0)
 
 
 def kill_group(group: int) -> None:

@@ -63,8 +63,8 @@ class Platform:
         on_ready(self._started("Schema registry", self._registry, self.settings.registry, "SCHEMA_REGISTRY_URL"))
 
     def _started(self, name: str, server: EmbeddedServer | None, address: object, setting: str) -> str:
-        how = f"yours, by {setting}" if server is None else "started" if self._was_started[server.name] else "was running"
-        return _line(name, f"{address} ({how})")
+        status = f"yours, by {setting}" if server is None else "started" if self._was_started[server.name] else "was running"
+        return _line(name, f"{address} ({status})")
 
     def _create_topics(self) -> list[str]:
         for _ in waiting(lambda: f"Kafka at {self.settings.kafka} to create its topics", self.say):
@@ -99,8 +99,8 @@ def save_server_classes(settings: Settings) -> None:
     """Saves the classes of the embedded servers, so that they start faster. Each runs once for that, in a folder of its own."""
     with tempfile.TemporaryDirectory(dir=temporary_folder(settings.home)) as home:
         kafka_port, registry_port = free_ports(2)
-        own = replace(settings, home=Path(home), kafka_port=kafka_port, registry_port=registry_port)
-        for server in Platform(own).servers:
+        server_settings = replace(settings, home=Path(home), kafka_port=kafka_port, registry_port=registry_port)
+        for server in Platform(server_settings).servers:
             server.save_classes()
 
 

@@ -91,7 +91,7 @@ class GuardedProcess:
 
     @property
     def exit_code(self) -> int | None:
-        """The exit code, as Popen returns it; None while the command runs. Kills what it has left behind."""
+        """The exit code, as Popen returns it; None while the command runs. Kills the rest of its group."""
         code = self.popen.poll()
         if code is None:
             GUARD.keep()
@@ -188,11 +188,11 @@ class PidFile:
         macOS does not show the command of another user's process: one with this id is taken for it.
         """
         try:
-            remembered = json.loads(self.path.read_text())
-            process = psutil.Process(remembered["pid"])
+            stored = json.loads(self.path.read_text())
+            process = psutil.Process(stored["pid"])
             folder = identity(self.path.parent)
-            is_own = remembered.get("folder", folder) == folder  # earlier versions stored none
-            return process if is_own and remembered["argument"] in _command(process) else None
+            is_original = stored.get("folder", folder) == folder  # earlier versions stored none
+            return process if is_original and stored["argument"] in _command(process) else None
         except psutil.AccessDenied:
             return process
         except (OSError, ValueError, KeyError, psutil.NoSuchProcess):
@@ -203,7 +203,7 @@ class PidFile:
 
 
 def _command(process: psutil.Process) -> list[str]:
-    """Its command. Empty if it has none, as a thread of the kernel."""
+    """The command of a process. Empty for a thread of the kernel."""
     for _ in range(EXEC_ATTEMPTS):
         if command := process.cmdline():
             return command

@@ -130,9 +130,10 @@ class EmbeddedServer(ABC):
             self._temporary.mkdir()
             (java, *arguments), environment, output = self._prepare()
             self._output = output
-            of_classes = class_data.options(self.archive) if listed_classes is None else [f"-XX:DumpLoadedClassList={listed_classes}"]
-            command = [java, *of_classes, *arguments]
-            own = next((one for one in arguments if str(self.folder) in one), arguments[-1])  # no server of another home has it
+            class_options = class_data.options(self.archive) if listed_classes is None else [f"-XX:DumpLoadedClassList={listed_classes}"]
+            command = [java, *class_options, *arguments]
+            # No server of another home has this argument.
+            own_argument = next((argument for argument in arguments if str(self.folder) in argument), arguments[-1])
             with postponed_signals():  # an interrupt before the pid file would leave a server that nobody knows
                 if detached:
                     pid = start_process(command, output, environment, self.folder).pid
@@ -141,7 +142,7 @@ class EmbeddedServer(ABC):
                         command, log=output, environment=environment, folder=self.folder, grace_seconds=STOP_SECONDS
                     )
                     pid = self.guarded.pid
-                self.pid_file.write(pid, own)
+                self.pid_file.write(pid, own_argument)
             return True
 
     def start(self) -> None:
@@ -193,8 +194,8 @@ class EmbeddedServer(ABC):
                 self.pid_file.remove()
                 msg = f"the {self.name} ended before it answered; the end of {self.last_log}:\n{log_tail(self.last_log)}"
                 raise StreamgaugeError(msg)
-            if (now := (self.log.stat().st_size if self.log.exists() else 0, _cpu_seconds(process))) != effort:
-                effort, effort_at = now, seconds
+            if (current := (self.log.stat().st_size if self.log.exists() else 0, _cpu_seconds(process))) != effort:
+                effort, effort_at = current, seconds
             if seconds - effort_at > STALL_SECONDS:
                 msg = f"the {self.name} (pid {process.pid}) does not answer at {self.address} and has made no progress for {STALL_SECONDS} s; see {self.log}, or stop it with `streamgauge down`"
                 raise StreamgaugeError(msg)
@@ -214,5 +215,5 @@ class EmbeddedServer(ABC):
 def _cpu_seconds(process: psutil.Process) -> float:
     """The CPU time that a process and its descendants have used."""
     with contextlib.suppress(psutil.Error):
-        return sum(sum(one.cpu_times()[:2]) for one in (process, *process.children(recursive=True)))
+        return sum(sum(member.cpu_times()[:2]) for member in (process, *process.children(recursive=True)))
     return 0

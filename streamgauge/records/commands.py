@@ -57,30 +57,30 @@ def records(
     settings, topic = Settings.from_environment(), name_in_kafka(topic)
     decoder = Decoder(settings.registry)
     with TopicRecords(settings.kafka, topic, Start.of(start), partition or []).opened() as reader:
-        found = islice(_chosen(reader, decoder, key, follow=follow), limit)
+        chosen = islice(_chosen(reader, decoder, key, follow=follow), limit)
         if schema:
-            _print_schema(found, decoder, settings, output_format)
+            _print_schema(chosen, decoder, settings, output_format)
         elif follow:
             # Ending it is not a failure, so it sets no exit code.
             with contextlib.suppress(KeyboardInterrupt):
-                _print(found, decoder, output_format)
-        elif not _print(found, decoder, output_format):
+                _print(chosen, decoder, output_format)
+        elif not _print(chosen, decoder, output_format):
             err.print(f"no such record; topic {topic} has {reader.extent}")
 
 
 def _chosen(reader: "TopicRecords", decoder: "Decoder", key: str | None, *, follow: bool) -> Iterator["tuple[Message, Decoded]"]:
     for message in chain(reader.present(), reader.arriving() if follow else ()):
-        its_key = decoder.decoded(message.key())
-        if key is None or its_key.has(key):
-            yield message, its_key
+        decoded_key = decoder.decoded(message.key())
+        if key is None or decoded_key.has(key):
+            yield message, decoded_key
 
 
-def _print(found: Iterable["tuple[Message, Decoded]"], decoder: "Decoder", output_format: str) -> int:
+def _print(chosen: Iterable["tuple[Message, Decoded]"], decoder: "Decoder", output_format: str) -> int:
     """Prints each record as it comes. Returns how many there were."""
     from streamgauge.records.showing import Shown
 
     count = 0
-    for message, key in found:
+    for message, key in chosen:
         shown = Shown(message, key, decoder)
         sys.stdout.write((shown.as_json() if output_format == "json" else shown.as_text()) + "\n")
         sys.stdout.flush()
@@ -88,12 +88,12 @@ def _print(found: Iterable["tuple[Message, Decoded]"], decoder: "Decoder", outpu
     return count
 
 
-def _print_schema(found: Iterable["tuple[Message, Decoded]"], decoder: "Decoder", settings: Settings, output_format: str) -> None:
+def _print_schema(chosen: Iterable["tuple[Message, Decoded]"], decoder: "Decoder", settings: Settings, output_format: str) -> None:
     from infrastructure.storage.temporary import temporary_folder
     from pipeline.spark.session import running_session
     from streamgauge.records.schemas import Schemas
 
     on_this_machine = replace(settings, spark_master="local[*]")
     with running_session(on_this_machine) as spark, tempfile.TemporaryDirectory(dir=temporary_folder(settings.home)) as folder:
-        schemas = Schemas((message.value() for message, _ in found), decoder, spark, Path(folder))
+        schemas = Schemas((message.value() for message, _ in chosen), decoder, spark, Path(folder))
         sys.stdout.write((schemas.as_json() if output_format == "json" else schemas.as_text()) + "\n")

@@ -14,14 +14,14 @@ from infrastructure.registry.server import RegistryServer
 from infrastructure.text import escaped
 
 RETRY_SECONDS = 10
-"""After how long a registry that was away is asked again."""
+"""After this time, a registry that did not answer is asked again."""
 _LINE_BREAKS = str.maketrans("\t\n\r", "   ")
-"""In a JSON text, they are between tokens only."""
+"""In JSON, line breaks and tabs are between tokens only."""
 
 
 @dataclass(frozen=True)
 class Decoded:
-    """What a key or a value holds.
+    """The content of a key or a value.
 
     form: "json" is an object or an array; None is null. text: on one line, safe to print; JSON if that is the form, or Avro.
     data: the parsed JSON, what fastavro reads, or the text itself. schema_id: of the wire format. note: why it is hex, or what else is odd.
@@ -34,7 +34,7 @@ class Decoded:
     note: str | None = None
 
     def has(self, text: str) -> bool:
-        """Whether this is `text`, or has a field that is."""
+        """Whether the content is `text`, or has a field that is."""
         return self.form is not None and (text == self.text or text in _leaves(self.data))
 
 
@@ -53,7 +53,7 @@ class Decoder:
         return AvroReader(SchemaRegistry(self._registry))
 
     def decoded(self, value: bytes | None) -> Decoded:
-        """What the bytes hold. Without the registry, Avro is hex. Raises StreamgaugeError when the registry denies access."""
+        """Decodes the bytes. Without the registry, Avro is shown as hex. Raises StreamgaugeError when the registry denies access."""
         if value is None or (schema_id := schema_id_of(value)) is None:
             return without_schema(value)
         return self._in_wire_format(value, schema_id)
@@ -68,7 +68,7 @@ class Decoder:
 
     def _in_wire_format(self, value: bytes, schema_id: int) -> Decoded:
         try:
-            data, left = self._read(value)
+            data, bytes_left = self._read(value)
             text = escaped(_as_json(data))
         except (ValueError, Unavailable) as error:
             other = without_schema(payload_of(value))
@@ -77,7 +77,7 @@ class Decoder:
             # A value that begins with a zero byte may be no Avro: Java's serializers of numbers write such.
             is_avro = isinstance(error, Unavailable)
             return Decoded("hex", value.hex(), schema_id=schema_id if is_avro else None, note=escaped(str(error)))
-        note = f"{left:,} bytes follow that are not in schema {schema_id}" if left else None
+        note = f"{bytes_left:,} bytes follow that are not in schema {schema_id}" if bytes_left else None
         return Decoded("avro", text, data, schema_id, note)
 
     def _read(self, value: bytes) -> Read:
@@ -91,7 +91,7 @@ class Decoder:
 
 
 def without_schema(value: bytes | None) -> Decoded:
-    """What bytes hold that are not in the wire format."""
+    """Decodes bytes that are not in the wire format."""
     if value is None:
         return Decoded(None)
     try:
@@ -117,14 +117,14 @@ def _as_json(data: Any) -> str:  # noqa: ANN401 - what fastavro reads
 
 def _leaves(data: Any) -> Iterator[str]:  # noqa: ANN401 - any JSON value
     """The values in objects and arrays, as text."""
-    left = [data]
-    while left:
-        match left.pop():
-            case dict() as one:
-                left += one.values()
-            case list() as one:
-                left += one
-            case str() as one:
-                yield one
-            case one if one is not None:
-                yield json_text(one).strip('"')
+    pending = [data]
+    while pending:
+        match pending.pop():
+            case dict() as value:
+                pending += value.values()
+            case list() as value:
+                pending += value
+            case str() as value:
+                yield value
+            case value if value is not None:
+                yield json_text(value).strip('"')

@@ -17,13 +17,13 @@ from streamgauge.records.start import Start
 
 MOST_NAMES = 20
 MOST_WAITING_BYTES = 4 * 1024 * 1024
-"""Of a partition whose records are newer than those of the others. It is then paused."""
+"""A partition with more waiting records, because they are newer than those of others, is paused."""
 _BYTES_OF_A_MESSAGE = 1000
-"""What Python needs for one beside its value, about."""
+"""The approximate memory that Python needs for a message in addition to its value."""
 
 
 class TopicRecords(TableReader):
-    """The records of a topic, or of some of its partitions. Other than `table`, it keeps them all, also those of one key."""
+    """The records of a topic, or of some of its partitions. Unlike a table, it keeps all records of a key."""
 
     # A partition that is resumed waits for the request under way to be answered.
     _client_options: ClassVar[Mapping[str, Any]] = {"fetch.wait.max.ms": 50}
@@ -98,22 +98,22 @@ class TopicRecords(TableReader):
 
     def _first_and_end_offsets(self) -> dict[int, tuple[int, int]]:
         try:
-            found = super()._first_and_end_offsets()
+            all_offsets = super()._first_and_end_offsets()
         except TopicMissing as error:
             raise self._with_names(error) from error
-        if missing := self._only - found.keys():
-            msg = f"topic {self.topic} has no partition {min(missing)}; there are {', '.join(map(str, found))}"
+        if missing := self._only - all_offsets.keys():
+            msg = f"topic {self.topic} has no partition {min(missing)}; there are {', '.join(map(str, all_offsets))}"
             raise StreamgaugeError(msg)
-        return {partition: offsets for partition, offsets in found.items() if not self._only or partition in self._only}
+        return {partition: offsets for partition, offsets in all_offsets.items() if not self._only or partition in self._only}
 
     def _with_names(self, error: TopicMissing) -> TopicMissing:
-        """The error, with the topics that may be meant. As it is if Kafka has none."""
-        there = sorted(partitions_by_topic(self._kafka))
-        if not there:
+        """The error, with similar topic names, or else the existing ones. Unchanged if Kafka has no topics."""
+        topics = sorted(partitions_by_topic(self._kafka))
+        if not topics:
             return error
-        similar = ", ".join(get_close_matches(self.topic, there))
-        more = f" and {len(there) - MOST_NAMES} more" if len(there) > MOST_NAMES else ""
-        but = f", but {similar}" if similar else f"; it has {', '.join(there[:MOST_NAMES])}{more}"
+        similar = ", ".join(get_close_matches(self.topic, topics))
+        more = f" and {len(topics) - MOST_NAMES} more" if len(topics) > MOST_NAMES else ""
+        but = f", but {similar}" if similar else f"; it has {', '.join(topics[:MOST_NAMES])}{more}"
         return TopicMissing(f"Kafka at {self._kafka} has no topic {self.topic}{but}")
 
 

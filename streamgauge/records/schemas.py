@@ -32,7 +32,7 @@ class Schemas:
     def __init__(self, values: Iterable[bytes | None], decoder: Decoder, spark: SparkSession, folder: Path) -> None:
         self._decoder, self._spark = decoder, spark
         self._avro: Counter[int] = Counter()
-        nulls = others = 0
+        nulls = other_values = 0
         file = folder / "values"  # a topic may be larger than the memory
         with file.open("wb") as lines:
             for value in values:
@@ -42,22 +42,22 @@ class Schemas:
                     self._avro[schema_id] += 1
                 else:
                     lines.write(b64encode(value) + b"\n")
-                    others += 1
+                    other_values += 1
         self._columns, objects = T.StructType(), 0
         self._kept_as_text: dict[str, str] = {}
-        if others:
+        if other_values:
             documents = _documents(spark.read.text(str(file)).select(F.unbase64("value").alias("value"))).cache()
             if objects := documents.count():
                 observed = observed_type(documents) or T.StructType()
                 self._columns = widened(self._columns, observed, self._kept_as_text, unrounded_type(documents))
                 check_size(self._columns)
-        self._counts = {"avro": self._avro.total(), "json": objects, "null": nulls, "other": others - objects}
+        self._counts = {"avro": self._avro.total(), "json": objects, "null": nulls, "other": other_values - objects}
 
     def as_text(self) -> str:
         """How many values there are of each kind, and each schema, with Spark's type as `printSchema` prints it."""
         counts = {f"Avro by schema {number}": count for number, count in sorted(self._avro.items())}
         counts |= {"JSON objects": self._counts["json"], "other bytes": self._counts["other"], "null": self._counts["null"]}
-        lines = [", ".join(f"{what}: {count:,}" for what, count in counts.items() if count) or "no records"]
+        lines = [", ".join(f"{kind}: {count:,}" for kind, count in counts.items() if count) or "no records"]
         for number in sorted(self._avro):
             written, in_spark = json.dumps(self._schema(number), indent=2, ensure_ascii=False), self._type(number)
             lines += ["", f"schema {number}:", *written.split("\n"), "in Spark:"]
@@ -69,12 +69,12 @@ class Schemas:
 
     def as_json(self) -> str:
         """The same as one object. spark: a type as `StructType.fromJson` reads it, or null, and then `problem`."""
-        found = {
+        described = {
             "records": self._counts,
             "avro": [self._described(number, count) for number, count in sorted(self._avro.items())],
             "json": {"spark": self._columns.jsonValue(), "kept_as_text": self._kept_as_text} if self._counts["json"] else None,
         }
-        return escaped(orjson.dumps(found).decode())
+        return escaped(orjson.dumps(described).decode())
 
     def _described(self, number: int, count: int) -> dict[str, Any]:
         in_spark = self._type(number)

@@ -27,10 +27,10 @@ class Shown:
         head = [
             f"{self._topic}-{self._partition} @ {self._offset}",
             self._time or "no time",
-            *(f"{name} {of}" for name, of in ids if of is not None),
+            *(f"{name} {schema_id}" for name, schema_id in ids if schema_id is not None),
         ]
-        lines = [("key", self._key), *((f"header   {escaped(name)}:", one) for name, one in self._headers), ("value", self._value)]
-        return "\n".join([", ".join(head), *(_line(name, one) for name, one in lines)])
+        lines = [("key", self._key), *((f"header   {escaped(name)}:", decoded) for name, decoded in self._headers), ("value", self._value)]
+        return "\n".join([", ".join(head), *(_line(name, decoded) for name, decoded in lines)])
 
     def as_json(self) -> str:
         """An object with topic, partition, offset, timestamp, key, headers and value.
@@ -43,7 +43,7 @@ class Shown:
             "offset": self._offset,
             "timestamp": self._time,
             **_fields("key", self._key),
-            "headers": [{"name": name, "value": _json(one)} for name, one in self._headers],
+            "headers": [{"name": name, "value": _json(decoded)} for name, decoded in self._headers],
             **_fields("value", self._value),
         }
         return escaped(orjson.dumps(row).decode())
@@ -53,17 +53,17 @@ class Shown:
         return None if self._timestamp_ms is None else utc_text(datetime.fromtimestamp(self._timestamp_ms / 1000, UTC))
 
 
-def _line(name: str, one: Decoded) -> str:
-    text = {None: "(null)", "hex": f"hex {one.text}"}.get(one.form, one.text or "(empty)")
-    return f"  {name:<8} {text}" + (f"\n  {'':<8} ({one.note})" if one.note else "")
+def _line(name: str, decoded: Decoded) -> str:
+    text = {None: "(null)", "hex": f"hex {decoded.text}"}.get(decoded.form, decoded.text or "(empty)")
+    return f"  {name:<8} {text}" + (f"\n  {'':<8} ({decoded.note})" if decoded.note else "")
 
 
-def _fields(name: str, one: Decoded) -> dict[str, Any]:
-    more = {f"{name}_schema_id": one.schema_id, f"{name}_note": one.note}
-    return {name: _json(one), f"{name}_form": one.form, **{field: of for field, of in more.items() if of is not None}}
+def _fields(name: str, decoded: Decoded) -> dict[str, Any]:
+    more = {f"{name}_schema_id": decoded.schema_id, f"{name}_note": decoded.note}
+    return {name: _json(decoded), f"{name}_form": decoded.form, **{field: value for field, value in more.items() if value is not None}}
 
 
-def _json(one: Decoded) -> Any:  # noqa: ANN401 - any JSON value
-    if one.form in {"json", "avro"}:
-        return orjson.Fragment(one.text)
-    return one.data if one.form == "text" else one.text if one.form == "hex" else None
+def _json(decoded: Decoded) -> Any:  # noqa: ANN401 - any JSON value
+    if decoded.form in {"json", "avro"}:
+        return orjson.Fragment(decoded.text)
+    return decoded.data if decoded.form == "text" else decoded.text if decoded.form == "hex" else None

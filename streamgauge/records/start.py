@@ -35,9 +35,9 @@ class Start:
         moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
         return cls(time_ms=max(0, ceil(moment.timestamp() * 1000)))
 
-    def offsets(self, there: Offsets, at_time: Callable[[int, Offsets], Mapping[int, int]]) -> dict[int, int]:
+    def offsets(self, ranges: Offsets, at_time: Callable[[int, Offsets], Mapping[int, int]]) -> dict[int, int]:
         """The offset to begin at, by partition, between its first and its end. at_time: the offsets of a time, in ms since 1970."""
         if self.time_ms is not None:
-            return dict(at_time(self.time_ms, there))
-        wanted = {partition: end - self.last if self.last is not None else self.offset or 0 for partition, (_, end) in there.items()}
-        return {partition: min(max(first, wanted[partition]), end) for partition, (first, end) in there.items()}
+            return dict(at_time(self.time_ms, ranges))
+        wanted = {partition: end - self.last if self.last is not None else self.offset or 0 for partition, (_, end) in ranges.items()}
+        return {partition: min(max(first, wanted[partition]), end) for partition, (first, end) in ranges.items()}

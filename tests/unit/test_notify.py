@@ -18,8 +18,8 @@ from infrastructure.web import outbox
 from streamgauge.notify.incidents import ALARMS, CROWDS, STATUS, Incident, alarms, cameras, crowds, may_recount
 from streamgauge.notify.mail import Login, Mail
 from streamgauge.notify.notifier import Notifier, pause_seconds
+from streamgauge.notify.sent_alerts import SentAlerts
 from streamgauge.notify.template import form_of
-from streamgauge.notify.told import Told
 
 TEN = datetime(2026, 1, 1, 10, tzinfo=UTC)
 SILENCE = timedelta(minutes=5)
@@ -101,7 +101,7 @@ def incident(query, level, name="a"):
 
 def test_what_was_told_is_known_to_the_next_process_until_its_row_is_gone(tmp_path):
     def told(*incidents):
-        known = Told(tmp_path / "told")
+        known = SentAlerts(tmp_path / "told")
         known.keep(incidents, {})
         new = known.new("way", incidents)
         for one in new:
@@ -120,20 +120,20 @@ def test_what_was_told_is_known_to_the_next_process_until_its_row_is_gone(tmp_pa
 
 def test_what_one_way_took_is_still_new_to_another(tmp_path):
     one = incident(STATUS, "warning")
-    Told(tmp_path / "told").add("webhook", one)
-    assert [Told(tmp_path / "told").new(way, [one]) for way in ("webhook", "a@there")] == [[], [one]]
+    SentAlerts(tmp_path / "told").add("webhook", one)
+    assert [SentAlerts(tmp_path / "told").new(way, [one]) for way in ("webhook", "a@there")] == [[], [one]]
 
 
 def test_how_far_the_queries_were_is_known_to_the_next_process(tmp_path):
-    Told(tmp_path / "told").keep([], {ALARMS: TEN})
-    assert Told(tmp_path / "told").watermarks == {ALARMS: TEN}
+    SentAlerts(tmp_path / "told").keep([], {ALARMS: TEN})
+    assert SentAlerts(tmp_path / "told").watermarks == {ALARMS: TEN}
 
 
 @pytest.mark.parametrize("content", [b"[1]", b"\xff\xfe{}", b'{"levels": 5}', b'{"watermarks": {"q": "soon"}}'])
 def test_a_damaged_file_of_what_was_told_is_an_error_that_says_what_to_do(tmp_path, content):
     (tmp_path / "told").write_bytes(content)
     with pytest.raises(StreamgaugeError, match=r"told is damaged: .*; delete it, and alerts on incidents that still last are sent again"):
-        Told(tmp_path / "told")
+        SentAlerts(tmp_path / "told")
 
 
 PAGER = """{"routing_key": "k", "event_action": "$action", "dedup_key": "$incident",

