@@ -151,8 +151,8 @@ def _error_and_line(error: BaseException, exercise: Path) -> tuple[str, str]:
         return f"came:      a file without `{error.name}`\nexpected:  it has `{error.name}`, as the original", ""
     if isinstance(error, NotImplementedError):
         return f"not done yet: {' '.join(lines)}", where
-    # Spark's first line says what is wrong; its plan and the JVM's stack follow. It may end with a schema of a thousand characters.
-    told = lines[0] if lines else ""
+    # Spark's first line says what is wrong; its plan and the JVM's stack follow. An expression or schema in it may have a thousand characters.
+    told = re.sub(r'(?<=Cannot resolve ")(.{80}).+(?=" due to)', r"\1 ...", lines[0] if lines else "")
     return f"{type(error).__name__}: {told[:_MAX_LINE_LENGTH]}{' ...' if len(told) > _MAX_LINE_LENGTH else ''}", where
 
 

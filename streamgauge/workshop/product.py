@@ -81,7 +81,7 @@ def _not_yet(lab: Lab, settings: Settings) -> Failure | None:
         return None
     text = f"came:      no query that was killed, and started again\nexpected:  a start that says `{_KILLED}`"
     return Failure(
-        "A query that was killed goes on", text, hint="Ctrl-C asks a query to stop, and it finishes its batch. Only signal 9 kills it."
+        "A query that was killed goes on", text, hint="Ctrl-C asks a query to stop, and it stops cleanly. Only signal 9 kills it."
     )
 
 
