@@ -6,7 +6,7 @@ from datetime import datetime
 
 import orjson
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from audit.checks.dead_letters import record_named
@@ -49,12 +49,13 @@ def _show_records(kind: str, some: Some, console: Console) -> None:
     console.print(f"\n{kind}: {_number(some.count)}")
     if not some.first:
         return
-    table = Table("record", "time", "event time", "batch", "", box=None, pad_edge=False, header_style="bold")
-    for cause in some.first:
-        if isinstance(cause, Cause):
-            record = record_named((cause.topic, cause.partition, cause.offset))
-            cells = (record, _time(cause.time), _time(cause.event_time), f"{cause.batch}", _remark(cause))
-            table.add_row(*(Text(printable(cell)) for cell in cells))
+    causes = [cause for cause in some.first if isinstance(cause, Cause)]
+    names = ["record", "time", "event time", "batch", *([""] if any(map(_remark, causes)) else [])]
+    table = Table(*(Column(name, overflow="fold") for name in names), box=None, pad_edge=False, header_style="bold")
+    for cause in causes:
+        record = record_named((cause.topic, cause.partition, cause.offset))
+        cells = (record, _time(cause.time), _time(cause.event_time), f"{cause.batch}", _remark(cause))
+        table.add_row(*(Text(printable(cell)) for cell in cells[: len(names)]))
     console.print(table)
     _show_rest(some, console)
 

@@ -191,3 +191,11 @@ def test_the_command_ends_with_1_for_a_wrong_row(kafka, monkeypatch):
     kafka.write_count("unknown", 2, 10)
     found = CliRunner().invoke(app, ["why", STATS, "window=2026-01-01 10:00", "--format", "json", "--limit", "0"])
     assert (found.exit_code, json.loads(found.stdout)["late"]) == (1, {"count": 2, "first": []})
+
+
+def test_a_narrow_terminal_cuts_no_time(kafka):
+    console = Console(file=io.StringIO(), width=80)
+    show(explained(kafka, "window=2026-01-01T10"), console)
+    text = console.file.getvalue()
+    assert "\u2026" not in text
+    assert "nest-logs-0 offset 0  2026-01-01T15:00:00.000Z  2026-01-01T10:20:00.000Z  0" in text
