@@ -45,6 +45,7 @@ EXAMPLES: dict[str, Example] = {
         streams.memory_sink,
         streams.console_sink,
         streams.foreach,
+        streams.jdbc,
         streams.running_aggregation,
         streams.sql_stream,
         streams.stream_stream_join,

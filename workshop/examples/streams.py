@@ -96,6 +96,22 @@ class _FilePerDevice:
         """For what `open` has opened."""
 
 
+def jdbc(spark: SparkSession, folder: Path) -> DataFrame:
+    """A table of a database, by JDBC: each batch of a stream overwrites it, and a batch reads it. A batch that runs again writes the same table.
+
+    The database is Derby, which Spark includes.
+    """
+    spark.sparkContext._jvm.java.lang.System.setProperty("derby.stream.error.file", str(folder / "derby.log"))  # type: ignore[union-attr]
+    table = {"url": f"jdbc:derby:{folder / 'database'};create=true", "dbtable": "reports"}
+
+    def write(counts: DataFrame, _: int) -> None:
+        counts.write.format("jdbc").options(**table).mode("overwrite").save()
+
+    counts = folder_stream(spark, folder).groupBy("zip_code").count()
+    counts.writeStream.foreachBatch(write).outputMode("complete").trigger(availableNow=True).start().awaitTermination()
+    return spark.read.format("jdbc").options(**table).load().orderBy("zip_code")
+
+
 def console_sink(spark: SparkSession, folder: Path) -> None:
     """The rows of each batch on standard output. One file is one batch here."""
     stream = folder_stream(spark, folder).select("device_id", "zip_code")
