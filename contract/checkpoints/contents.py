@@ -161,9 +161,8 @@ def last_entry(log: StoragePath, lines: int) -> int:
     for number in range(max(min(entries, default=0), last - 1) if compact is None else compact, last + 1):
         text = text_of(entries[number]) or ""
         entry_lines = text.splitlines()
-        if len(entry_lines) < lines or not re.fullmatch(
-            r"\0?v\d+", entry_lines[0]
-        ):  # a null byte stands before the offsets of a Kafka source
+        # A null byte stands before the offsets of a Kafka source.
+        if len(entry_lines) < lines or not re.fullmatch(r"\0?v\d+", entry_lines[0]):
             raise _damaged(entries[number], f"it has {len(text)} characters")
         if entry_lines[-1] not in {entry_lines[0], "-"}:
             _parsed(entry_lines[-1], entries[number])

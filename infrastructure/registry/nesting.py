@@ -1,4 +1,4 @@
-"""How deep a value of an Avro schema may nest. Whoever reads Avro goes a level down its stack for each."""
+"""How deep a value of an Avro schema may nest. Readers of Avro use one level of their stack for each."""
 
 import json
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ MOST_LEVELS = 500
 
 
 def most_bytes(text: str) -> int | None:
-    """How long a value may be that nests at most MOST_LEVELS deep. None for a schema that does not contain its own type.
+    """The maximum length of a value that nests at most MOST_LEVELS deep. None for a schema that does not contain its own type.
 
     Java's Avro skips what a reader does not want level by level on its stack: a deeper value would end the JVM.
     """
@@ -34,10 +34,8 @@ def _records(schema: Schema) -> Iterator[Schema]:
 
 def _references(schema: Schema) -> set[str]:
     """The names in an expanded schema by which types contain themselves."""
-    own_references = {branch for branch in branches_of(schema) if isinstance(branch, str)} - PRIMITIVE
-    return own_references.union(
-        *(_references(inner) for branch in branches_of(schema) if isinstance(branch, dict) for inner in parts_of(branch))
-    )
+    names = {branch for branch in branches_of(schema) if isinstance(branch, str)} - PRIMITIVE
+    return names.union(*(_references(inner) for branch in branches_of(schema) if isinstance(branch, dict) for inner in parts_of(branch)))
 
 
 def _least_bytes(schema: Schema) -> int:

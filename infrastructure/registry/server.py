@@ -15,7 +15,7 @@ _USER_INFO = "basic.auth.user.info"
 _KNOWN = {
     "basic.auth.credentials.source",
     _USER_INFO,
-    *(f"ssl.{store}.{what}" for store in ("truststore", "keystore") for what in ("type", "location")),
+    *(f"ssl.{store}.{attribute}" for store in ("truststore", "keystore") for attribute in ("type", "location")),
     "ssl.key.password",
 }
 

@@ -125,8 +125,8 @@ class State:
             leaves = _leaves(rows.schema["key"].dataType, F.col("key"))
             of_key = [leaf.alias(name) for name, leaf, kind in leaves if not isinstance(kind, T.TimestampType | T.DateType)]
             counted = rows.groupBy(F.struct(*of_key).alias("key")).count().withColumn("all", F.sum("count").over(Window.partitionBy()))
-            found = counted.select(F.to_json("key", _JSON).alias("key"), "count", "all").orderBy(F.desc("count"), "key").limit(MAX_FULLEST)
-            largest = found.collect()
+            key = F.to_json("key", _JSON).alias("key")
+            largest = counted.select(key, "count", "all").orderBy(F.desc("count"), "key").limit(MAX_FULLEST).collect()
         fullest = [{**orjson.loads(row["key"]), "rows": row["count"]} for row in largest if of_key and row["count"] > 1]
         size = bytes_on_disk(self._folder / "state" / str(part.operator))
         return [largest[0]["all"] if largest else 0, size, [name for name, _, _ in leaves], fullest]

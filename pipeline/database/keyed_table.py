@@ -102,12 +102,8 @@ class KeyedTable:
             if batch == 0:
                 self._empty(connection)
             upsert = _INSERT[self.database.engine.dialect.name](self.table)
-            other_columns = {name: upsert.excluded[name] for name in self.columns.names if name not in self.key}
-            upsert = (
-                upsert.on_conflict_do_update(index_elements=list(self.key), set_=other_columns)
-                if other_columns
-                else upsert.on_conflict_do_nothing()
-            )
+            values = {name: upsert.excluded[name] for name in self.columns.names if name not in self.key}
+            upsert = upsert.on_conflict_do_update(index_elements=list(self.key), set_=values) if values else upsert.on_conflict_do_nothing()
             deletion = self.table.delete().where(*(self.table.c[name] == sa.bindparam(name) for name in self.key))
             for statement, is_deletion in ((upsert, False), (deletion, True)):
                 rows = changes.filter(pc.field(IS_DELETED) == is_deletion).drop_columns(IS_DELETED)
@@ -124,11 +120,11 @@ class KeyedTable:
             self.table.create(connection)
 
     def _is_next(self, connection: sa.Connection, query_id: str, batch: int) -> bool:
-        """Notes `batch` as the last one. False if it is noted already. Locks the entry until the end of the transaction."""
+        """Records `batch` as the last one. False if it already is. Locks the entry until the end of the transaction."""
         batches = BATCHES.c
         follows = (batches.query_id == query_id) & (batches.batch == batch - 1) if batch else batches.query_id != query_id
-        noted = sa.update(BATCHES).where(batches.table_name == self.name, follows)
-        if connection.execute(noted.values(query_id=query_id, batch=batch, written_at=sa.func.now())).rowcount:
+        update = sa.update(BATCHES).where(batches.table_name == self.name, follows)
+        if connection.execute(update.values(query_id=query_id, batch=batch, written_at=sa.func.now())).rowcount:
             return True
         last = connection.execute(self._entry).one()
         if (last.query_id, last.batch) == (query_id, batch):

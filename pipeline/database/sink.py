@@ -51,7 +51,7 @@ class DatabaseTable(Sink):
         return KeyedTable(Database.of(settings), self.name, columns, self.key, self.query)
 
     def newest(self, changes: DataFrame) -> DataFrame:
-        """The last change of each key, and of the null key of those that have none; UNREADABLE is that of all changes."""
+        """The last change of each key. Changes without a key count as those of one null key. UNREADABLE is the sum over all changes."""
         other_columns = [name for name in changes.columns if name not in {*self.key, UNREADABLE, OFFSET}]
         last, unreadable = F.max_by(F.struct(*other_columns), OFFSET).alias("last"), F.sum(UNREADABLE).alias(UNREADABLE)
         return changes.groupBy(*self.key).agg(last, unreadable).select(*self.key, UNREADABLE, "last.*")

@@ -32,7 +32,7 @@ def refusal(text: Column, read: Column, fields: T.StructType) -> Column:
 
 
 def flaw(text: Column, read: Column, fields: T.StructType) -> Column:
-    """As `refusal`, of a text that is one JSON text."""
+    """As `refusal`, for a text that is valid JSON."""
     return F.coalesce(
         misfit(read["document"], fields, may_be_rounded(text)),
         F.when(read["misfits"], "a field is of another type"),
@@ -77,7 +77,7 @@ def number(read: Column, kind: T.DataType, is_rounded: Column) -> Column:
 
     is_rounded: `may_be_rounded` of the text that it was read from; of many numbers in one text, evaluate it once.
     """
-    text, double = (F.try_variant_get(read, "$", of) for of in ("string", "double"))
+    text, double = (F.try_variant_get(read, "$", type_name) for type_name in ("string", "double"))
     before, after = (kind.precision - kind.scale, kind.scale) if isinstance(kind, T.DecimalType) else (19, 0)
     pattern = rf"\A-?\d{{1,{before}}}" + (rf"(?:\.\d{{1,{after}}})?" if after else "") + r"\z"
     # Numbers with an exponent, or more digits than a decimal has, are read as doubles.
@@ -100,7 +100,7 @@ def is_identifier(text: Column) -> Column:
 
 
 def too_long(name: str) -> str:
-    """The reason for an identifier of that name that is none."""
+    """The reason why an identifier cannot be used."""
     return f"{name} is longer than {MAX_ID_CHARACTERS} characters"
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from infrastructure.registry.client import SchemaRegistry
 
 AGAIN_SECONDS, MOST_SECONDS = 60, 600
-"""After how long the registry is asked again for an id that it did not have: each time twice as long, up to the second number."""
+"""The registry is asked again for an id that it did not have after the first number. The time doubles at each attempt, up to the second."""
 
 
 class SchemaBook:
@@ -66,8 +66,8 @@ class SchemaBook:
             self._pauses[subject] = (self._clock() + AGAIN_SECONDS, 2 * AGAIN_SECONDS)
 
     def is_outdated(self, subject: Subject, schemas: WriterSchemas) -> bool:
-        """Whether values that were dead letters by `schemas`, for want of their schema, no longer are. Asks the registry when it is time to."""
-        with suppress(StreamgaugeError):  # it goes on as it is, and asks again later
+        """Whether values that were dead letters, because `schemas` lacked their schema, can be read now. Asks the registry when that is due."""
+        with suppress(StreamgaugeError):  # the query continues, and asks again later
             self._ask_again(subject)
         current = self.of(subject)
         return bool(schemas.absent & current.by_id.keys()) or (schemas.is_full and not current.is_full)
@@ -125,7 +125,7 @@ def _problem(project_schema: str, versions: Iterable[str]) -> str | None:
 
 
 def _reads(avro: JavaPackage, reader: str, writer: str) -> bool:
-    """Whether Avro finds nothing in the two schemas that would keep it from reading a value."""
+    """Whether Avro considers the two schemas compatible."""
     names = {name: json.loads(writer).get(name, "") for name in ("name", "namespace")}  # this check compares them, reading does not
     renamed = json.dumps({**json.loads(reader), **names})
     first, second = (avro.Schema.Parser().setValidateDefaults(False).parse(schema) for schema in (renamed, writer))

@@ -60,9 +60,8 @@ def widened(columns: T.StructType, observed: T.StructType, kept_as_text: KeptAsT
     Raises TypeChanged when values do not fit a column, with each path and both types, and AmbiguousNames.
     """
     conflicts: list[str] = []
-    observed = cast(
-        "T.StructType", _with_leaves(_double_if_whole_by_chance, columns, observed, observed if unrounded is None else unrounded)
-    )
+    exact = observed if unrounded is None else unrounded
+    observed = cast("T.StructType", _with_leaves(_double_if_whole_by_chance, columns, observed, exact))
     if unrounded is not None:
         rounding = T.StructType(list(_fields(columns, observed, "", dict(kept_as_text), [])))
         observed = cast("T.StructType", _with_leaves(_mixed_if_rounded, rounding, observed, unrounded))

@@ -52,11 +52,9 @@ def derive(
 
     settings, chosen = Settings.from_environment(), derived_tables.queries(name or [])
     with running_session(settings) as spark:
-        outcomes = {
-            table_name: derived_tables.derive(table_name, sql, spark, settings, only_compare=check) for table_name, sql in chosen.items()
-        }
-    for table_name, outcome in outcomes.items():
-        out.print(f"derived_{table_name}: {outcome}")
+        outcomes = {table: derived_tables.derive(table, sql, spark, settings, only_compare=check) for table, sql in chosen.items()}
+    for table, outcome in outcomes.items():
+        out.print(f"derived_{table}: {outcome}")
     raise typer.Exit("different" in outcomes.values())
 
 

@@ -60,7 +60,7 @@ def sql_tables(settings: Settings) -> list[Table]:
         if table.path in archives
     ]
     written = {query.sink.topic: (query, query.sink) for query in queries(settings) if isinstance(query.sink, CompactedTopic)}
-    live = [LiveTable(name_in_sql(["live", topic.plain_name]), topic.name, "topic", *of, settings) for topic, of in written.items()]
+    live = [LiveTable(name_in_sql(["live", topic.plain_name]), topic.name, "topic", *writer, settings) for topic, writer in written.items()]
     live.sort(key=attrgetter("name"))
     folders = {table.name.casefold(): table.path for table in of_lake}
     for table in (*distinct, *live):

@@ -244,9 +244,9 @@ class Starter:
         older = [other for other in other_checkpoints if other.mode == name.mode]
         if not other_checkpoints:
             return ""
-        kept = older or other_checkpoints
+        previous = older or other_checkpoints
         reason = f"as version {query.version}" if older else f"in mode {name.mode}"
-        checkpoints = f"checkpoint {kept[0]} is kept" if len(kept) == 1 else f"checkpoints {', '.join(map(str, kept))} are kept"
+        checkpoints = f"checkpoint {previous[0]} is kept" if len(previous) == 1 else f"checkpoints {', '.join(map(str, previous))} are kept"
         return f"{query.name} recounts from the start {reason}; {checkpoints}"
 
     def ask_servers(self, query: Query) -> None:

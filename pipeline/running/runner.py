@@ -247,9 +247,7 @@ def _in_parallel(stop: Callable[[QueryLife], None], lives: Collection[QueryLife]
 
 def _failures(given_up: Iterable[QueryLife]) -> str:
     """The queries that were given up, grouped by reason."""
-    names: dict[str, list[str]] = {}
+    by_reason: dict[str, list[str]] = {}
     for life in given_up:
-        names.setdefault(life.failure, []).append(life.name)
-    return "; ".join(
-        f"{'query' if len(queries) == 1 else 'queries'} {', '.join(queries)} given up: {why}" for why, queries in names.items()
-    )
+        by_reason.setdefault(life.failure, []).append(life.name)
+    return "; ".join(f"{'query' if len(names) == 1 else 'queries'} {', '.join(names)} given up: {why}" for why, names in by_reason.items())

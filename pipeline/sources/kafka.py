@@ -94,10 +94,8 @@ class KafkaTopic:
         for share in shares:
             assigned = {topic: sorted(map(int, numbers)) for topic, numbers in nested(dict.fromkeys(share, 0)).items()}
             if starts.startswith("{"):  # Spark takes those of the partitions that it reads, and no others
-                share_starts = nested(
-                    {partition: offset for partition, offset in offsets_of(json.loads(starts)).items() if partition in share}
-                )
-                settings = replace(settings, starting_offsets=json.dumps(share_starts))
+                in_share = {partition: offset for partition, offset in offsets_of(json.loads(starts)).items() if partition in share}
+                settings = replace(settings, starting_offsets=json.dumps(nested(in_share)))
             streams.append(stream_of_records(spark, settings, {**self._reader_options(settings), "assign": json.dumps(assigned)}))
         return streams
 

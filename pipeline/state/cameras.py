@@ -10,12 +10,12 @@ from pyspark.sql.streaming.stateful_processor import ExpiredTimerInfo, StatefulP
 from pipeline.sources.static_tables import UNKNOWN
 from pipeline.state.offline import OFFLINE, ONLINE, Camera, Change, Limits, Report, Status, advance, next_change_ms
 
-_SEEN = "at_ms bigint, is_online boolean, sighting_ms bigint"
+_REPORT = "at_ms bigint, is_online boolean, sighting_ms bigint"
 _STATUS = (
     "is_online boolean, is_silent boolean, since_ms bigint, seen_ms bigint, sighting_ms bigint, incident_ms bigint, gone_ms array<bigint>, "
     "first_ms bigint"
 )
-_CAMERA = f"status struct<{_STATUS}>, waiting array<struct<{_SEEN}>>, timer_ms bigint"
+_CAMERA = f"status struct<{_STATUS}>, waiting array<struct<{_REPORT}>>, timer_ms bigint"
 CHANGES = (
     "device_id string, is_online boolean, is_silent boolean, since_ms bigint, seen_ms bigint, sighting_ms bigint, alert string, "
     "incident_ms bigint, first_ms bigint"
@@ -43,7 +43,7 @@ class OfflineCameras(StatefulProcessor):
         return self._advanced(key[0], camera._replace(waiting=waiting), timerValues.getCurrentWatermarkInMs())
 
     def handleExpiredTimer(self, key: Any, timerValues: TimerValues, expiredTimerInfo: ExpiredTimerInfo) -> Iterator[Row]:  # noqa: ANN401, N802, N803
-        """Goes on after the documents of the batch: the watermark has reached the timer."""
+        """Is called after the documents of the batch, when the watermark has reached the timer."""
         camera = self._read()
         if camera.timer_ms == expiredTimerInfo.getExpiryTimeInMs():
             camera = camera._replace(timer_ms=None)
@@ -81,10 +81,10 @@ def _row(device_id: str, change: Change) -> dict[str, Any]:
     return {"device_id": device_id, **status, "alert": change.alert}
 
 
-def camera_status(heard: DataFrame, locations: DataFrame, *, limits: Limits) -> DataFrame:
+def camera_status(reports: DataFrame, locations: DataFrame, *, limits: Limits) -> DataFrame:
     """Each camera when it is first heard of, when it goes offline, when it is back, and when it is forgotten.
 
-    heard: device_id, at (timestamp; of a stream, with a watermark), is_online, sighting (timestamp or null).
+    reports: device_id, at (timestamp; of a stream, with a watermark), is_online, sighting (timestamp or null).
     locations: device_id, zip_code; unique by device_id.
     Returns device_id, zip_code, state (online, offline), reason (of being offline), since (for a silent camera: when it was last seen),
     last_seen, last_sighting, alert (offline, back, flapping; null: none), incident (when it went offline after it had been steady),
@@ -92,7 +92,7 @@ def camera_status(heard: DataFrame, locations: DataFrame, *, limits: Limits) -> 
     device_id are null.
     """
     sighting_ms = F.unix_millis("sighting").alias("sighting_ms")
-    by_camera = heard.select("device_id", "at", F.unix_millis("at").alias("at_ms"), "is_online", sighting_ms).groupBy("device_id")
+    by_camera = reports.select("device_id", "at", F.unix_millis("at").alias("at_ms"), "is_online", sighting_ms).groupBy("device_id")
     changes = by_camera.transformWithState(OfflineCameras(limits), CHANGES, "Update", "EventTime")
     is_known = F.col("is_online").isNotNull()
     return changes.join(F.broadcast(locations), "device_id", how="left").select(

@@ -32,11 +32,11 @@ class EarlySessions(StatefulProcessor):
             before, (Event(row.at_ms, row.id, tuple(row.totals)) for row in rows), timerValues.getCurrentWatermarkInMs(), self._gap_ms
         )
         self._write(after, is_timed=bool(before.sessions))
-        tell = changed_newest if self._newest_only else changed_sessions
-        return (self._row(key[0], start_ms, session) for start_ms, session in tell(before.sessions, after.sessions).items())
+        changed = changed_newest if self._newest_only else changed_sessions
+        return (self._row(key[0], start_ms, session) for start_ms, session in changed(before.sessions, after.sessions).items())
 
     def handleExpiredTimer(self, key: Any, timerValues: TimerValues, expiredTimerInfo: ExpiredTimerInfo) -> Iterator[Row]:  # noqa: ANN401, ARG002, N802, N803
-        """Removes the sessions that are over. Their rows stay as they are, unless each key has but one."""
+        """Removes the sessions that are over. Their rows stay as they are, unless each key has only one row."""
         before = self._read()
         after = still_open(before, timerValues.getCurrentWatermarkInMs(), self._gap_ms)
         self._write(after, is_timed=False)

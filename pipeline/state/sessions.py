@@ -34,7 +34,7 @@ class KeyState(NamedTuple):
 
 
 def grown(state: KeyState, events: Iterable[Event], watermark_ms: int, gap_ms: int) -> KeyState:
-    """Takes events into the state. Those that it has seen change nothing; none up to the watermark comes again."""
+    """Adds events to the state. Events that it has seen change nothing. An event up to the watermark does not come again."""
     new = {event[:2]: Session(event.at_ms, event.at_ms, totals=event.totals) for event in events if event[:2] not in state.seen}
     return KeyState(
         joined([*state.sessions, *new.values()], gap_ms), frozenset(event for event in state.seen | new.keys() if event[0] >= watermark_ms)
@@ -58,14 +58,14 @@ def joined(sessions: Iterable[Session], gap_ms: int) -> tuple[Session, ...]:
 
 
 def changed_sessions(before: Iterable[Session], after: Iterable[Session]) -> dict[int, Session | None]:
-    """By start, the sessions of `after` that are not in `before`; None for a start that is gone, as its session has become part of another."""
+    """The sessions of `after` that are not in `before`, by start. None for a session that has become part of another one."""
     old, new = ({session.start_ms: session for session in sessions} for sessions in (before, after))
     gone = dict.fromkeys(old.keys() - new.keys())
     return gone | {start_ms: session for start_ms, session in new.items() if old.get(start_ms) != session}
 
 
 def changed_newest(before: Sequence[Session], after: Sequence[Session]) -> dict[int, Session | None]:
-    """By start, the newest session of `after` unless it is that of `before`; None for the start of the last one when none is left."""
+    """The newest session of `after`, by start, unless it is also that of `before`. None for the last session when none is left."""
     if not after:
         return {session.start_ms: None for session in before[-1:]}
     return {} if after[-1:] == before[-1:] else {after[-1].start_ms: after[-1]}

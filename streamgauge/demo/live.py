@@ -61,9 +61,8 @@ class LiveFigures:
             self._offsets[key] = max(end.offset, last_offset)  # the topic may be created again before its offsets are listed
             self.ends[name] += self._offsets[key] - last_offset
         self.is_away, self._first = False, self._first or self.ends.copy()
-        self._take_progress(
-            [partition.id for partition in topics[STREAMING_METRICS.name].partitions] if STREAMING_METRICS.name in topics else []
-        )
+        metrics = topics.get(STREAMING_METRICS.name)
+        self._take_progress([partition.id for partition in metrics.partitions] if metrics else [])
 
     def line(self) -> str:
         """One line on the current state, counted from the first reading."""

@@ -122,16 +122,8 @@ def children(
         command, topics = ["produce", domain.name, *_paced(domain, rate), *FAULTS], [topic.name for topic in domain.sources]
         chosen.append(child(f"produce-{domain.name}", command, "sends events", environment=base | WITHOUT_SECRETS, writes=topics))
     if audit:
-        chosen.append(
-            child(
-                "audit",
-                ["audit"],
-                "verifies every table",
-                environment=base | LITTLE_MEMORY,
-                writes=[VERDICTS.name],
-                starts="after the first row",
-            )
-        )
+        small, topics = base | LITTLE_MEMORY, [VERDICTS.name]
+        chosen.append(child("audit", ["audit"], "verifies every table", environment=small, writes=topics, starts="after the first row"))
     if settings.alert_webhook_url:
         no_database = base | {"STREAMGAUGE_DATABASE_URL": ""}
         chosen.append(child("notify", ["notify"], "sends alerts on results", environment=no_database, starts="after the first row"))

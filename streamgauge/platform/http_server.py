@@ -36,10 +36,10 @@ def own_names_only(host: str, *, has_any_name: bool = True) -> Middleware:
     is_open = host in ALL_ADDRESSES
     names = [*LOOPBACK, *(_names_of_this_machine() if is_open else [host.lower()])]
 
-    async def answer(request: Request, inside: RequestResponseEndpoint) -> Response:
+    async def answer(request: Request, call_next: RequestResponseEndpoint) -> Response:
         name = _host_name(request.headers.get("host", ""))
         if name in names or (is_open and (has_any_name or _is_address(name))):
-            return await inside(request)
+            return await call_next(request)
         more = "; use its address, or start it with --host and that name" if is_open else ""
         return JSONResponse({"error": f"no host {name}; there are {', '.join(dict.fromkeys(names))}{more}"}, 400)
 

@@ -13,14 +13,14 @@ TAIL_BYTES = 1024 * 1024
 
 
 class Log:
-    """Reads a log file, line by line. One that is renamed is read to its end, and then the one in its place."""
+    """Reads a log file, line by line. After a rename, it reads the old file to its end, and continues with the new one."""
 
     def __init__(self, path: Path, begin_bytes: int = 0) -> None:
         self._path, self._file, self._rest = path, path.open("rb"), b""
         self._file.seek(begin_bytes)
 
     def last(self, count: int) -> Iterable[str]:
-        """The last lines, at most `count`, as a first call."""
+        """The last lines, at most `count`. To be called first."""
         self._file.seek(max(0, self._path.stat().st_size - TAIL_BYTES))
         return deque(self.lines(), maxlen=count)
 

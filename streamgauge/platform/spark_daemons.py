@@ -57,24 +57,22 @@ def worker(settings: Settings, master_url: str, *, host: str, cores: int | None,
     return _daemon(settings, host, arguments, {"SPARK_WORKER_OPTS": _flags(options)})
 
 
-def executor(settings: Settings, variables: Mapping[str, str]) -> Daemon:
-    """An executor in a pod. variables: the variables in which the driver passes its options, as to Spark's own image.
+def executor(settings: Settings, env: Mapping[str, str]) -> Daemon:
+    """An executor in a pod. env: the variables in which the driver passes its options, as to Spark's own image.
 
     Raises StreamgaugeError when one is missing.
     """
-    if missing := [name for name in EXECUTOR_OPTIONS.values() if name not in variables]:
+    if missing := [name for name in EXECUTOR_OPTIONS.values() if name not in env]:
         msg = f"an executor needs {', '.join(missing)}; only a Spark driver on Kubernetes starts it, and sets them"
         raise StreamgaugeError(msg)
-    java_options = sorted(
-        (name for name in variables if name.startswith(JAVA_OPTION)), key=lambda name: int(name.removeprefix(JAVA_OPTION))
-    )
-    options = {option: variables[name] for option, name in EXECUTOR_OPTIONS.items()}
+    java_options = sorted((name for name in env if name.startswith(JAVA_OPTION)), key=lambda name: int(name.removeprefix(JAVA_OPTION)))
+    options = {option: env[name] for option, name in EXECUTOR_OPTIONS.items()}
     memory = options.pop("memory")
     command = [
         str(java_home(settings) / "bin" / "java"),
-        *(variables[name] for name in java_options),
+        *(env[name] for name in java_options),
         *(f"-Xms{memory}", f"-Xmx{memory}"),
-        *("-cp", ":".join(filter(None, [variables.get("SPARK_CLASSPATH"), str(SPARK_HOME / "jars" / "*")]))),
+        *("-cp", ":".join(filter(None, [env.get("SPARK_CLASSPATH"), str(SPARK_HOME / "jars" / "*")]))),
         "org.apache.spark.scheduler.cluster.k8s.KubernetesExecutorBackend",
         *(part for option, value in options.items() for part in (f"--{option}", value)),
     ]
