@@ -1,4 +1,4 @@
-"""What a domain says about its results: facts, which are taken from each record once, and tables, which are counted from facts."""
+"""How a domain describes its results: facts, which are taken from each record once, and tables, which are counted from facts."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Facts:
-    """What is taken from each record of a topic, as rows of a table of that name.
+    """The facts of a topic's records, as rows of a table of that name.
 
     source: the name of the topic in Kafka.
     documents: adds the columns of the format to those of records.SCHEMA.
@@ -39,19 +39,19 @@ class Facts:
 class Table:
     """What the compacted topic `topic` must hold.
 
-    query: the query that writes it. facts: those that count. event_time: their column by which lateness is told. event_key: their columns that
-    tell two events apart, of which each counts once.
+    query: writes the topic. facts: those that count. event_time: their column with the time that decides whether they are late. event_key: their
+    columns that identify an event, which counts once.
     sql: over `counted`, the facts that were in time, each event once. Returns the columns of a row, times as text; and `ends`, if windows do not
     end with whole seconds. {name} is a parameter, {until} the watermark up to which timers have fired. {facts} follows the columns where facts
-    become a row: for `streamgauge why`, it adds column `facts`, those that the row is made of.
-    distinct: the columns of facts that tell two of them apart, if that is not the event key.
-    counts: SQL, whether a fact can count at all. Others only move the watermark, and are not missed when they come too late.
-    fold: makes the rows of those of `sql`, up to the watermark `until_ms`: in the order in which they are written, the last of a key counts, and one
-    of key columns only deletes. It continues from what it has noted in a mapping of its own up to an earlier watermark: none at first.
+    become a row: for `streamgauge why`, it adds column `facts` with the numbers of the facts in the row.
+    distinct: the columns that identify a fact, if those are not the event key.
+    counts: SQL, whether a fact can count at all. Others only move the watermark, and it does not matter whether they are late.
+    fold: makes rows from those of `sql`, up to the watermark `until_ms`, in the order in which they are written: the last row of a key counts, and
+    one with key columns only deletes. It changes the state that it is given, which is that of an earlier watermark; an empty mapping at first.
     skew: how far an idle partition can hold the watermark back, if it is not the setting for all queries.
     session_gap_us: the pause that ends a session, in microseconds, of session windows.
-    value: the columns in a record's value, if it does not have all. Then the topic has rows of others, too, and older ones than the facts tell of.
-    current: of a version beside another, the topic of that other.
+    value: the columns in a record's value, if it does not have all. Then the topic also has rows of other queries, and older ones than the facts.
+    current: of a new version of a query, the topic of the current one.
     mode: the output mode of the query. In append mode, a row is written once, when the watermark has passed the end of its window.
     key: the columns of the key. watermark: how late a fact may be, e.g. "10 minutes". growing: columns that more records can only increase.
     """

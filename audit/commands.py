@@ -95,11 +95,11 @@ def why(
 
 def audit() -> None:
     """Verify every table continuously. A wrong row gives an alert within seconds. Ctrl-C ends it."""
-    from audit.continuous.loop import begun_when_alone
+    from audit.continuous.loop import start_when_alone
     from infrastructure.process.stop_signals import stop_requested
 
     stop = stop_requested()
-    auditing = begun_when_alone(Settings.from_environment(), lambda line: out.print(f"{utc_text(datetime.now(UTC))}  {line}"), stop)
+    auditing = start_when_alone(Settings.from_environment(), lambda line: out.print(f"{utc_text(datetime.now(UTC))}  {line}"), stop)
     if auditing is None:
         return
     try:

@@ -1,13 +1,13 @@
 """Verifies what queries have written against a recount of the records that they have committed.
 
-It is the first look of the checks with which the continuous audit goes on: here they are forgotten after it.
+The continuous audit makes the same checks again and again; here each is made once.
 
-**The prefix.** Spark writes `offsets/N` before batch N writes its first row, and `commits/N` after its last row is in the sink. The last
-committed batch N therefore fixes a prefix of the source topic. A result topic holds everything that this prefix gives, E(N), and part of what
-the batch under way gives, if there is one: then each key has its row of E(N) or its row of E(N + 1), where "no row" is a row as any other. Both
-are recounted, as the plan of batch N + 1 fixes its offsets.
+**The range of records.** Spark writes `offsets/N` before batch N writes its first row, and `commits/N` after its last row is in the sink. The last
+committed batch N therefore fixes the records whose results, E(N), are all in the result topic. If a batch is under way, part of its results is
+there, too: each key has its row of E(N) or that of E(N + 1), and either may be no row. Both are recounted, as the plan of batch N + 1 fixes its
+offsets.
 
-**The topic** is read at once, up to its end L, which is asked for between N and the plan of N + 1. Kafka may compact away a record below L because
+**The result topic** is read up to its end L, which is asked for between N and the plan of N + 1. Kafka may compact away a record below L because
 of a newer one above: if a row is wrong and the topic has grown, the comparison starts over.
 """
 
@@ -28,7 +28,7 @@ from audit.checks.ingested import Ingested, IngestedCheck
 from audit.checks.store import Store
 from audit.checks.table_check import TableCheck
 from audit.checks.versions import beside
-from audit.reading.prefix import Prefix
+from audit.reading.read_range import ReadRange
 from audit.reading.records import records_between
 from audit.time_range import TimeRange
 from audit.verdicts.verdict import Verdict
@@ -47,9 +47,9 @@ CHECKS: Mapping[type, Callable[..., Check]] = {
 }
 
 
-def has_times(one: Audited) -> bool:
+def has_times(result: Audited) -> bool:
     """Whether a result can be verified of a time range: its rows have windows, or are those of single records."""
-    return isinstance(one, DeadLetters | Archive) or (isinstance(one, Table) and not {"window", "started"}.isdisjoint(one.key))
+    return isinstance(result, DeadLetters | Archive) or (isinstance(result, Table) and not {"window", "started"}.isdisjoint(result.key))
 
 
 def verify(audited: Iterable[tuple[Audited, CheckpointPlace]], settings: Settings, span: TimeRange | None = None) -> list[Verdict]:
@@ -57,59 +57,58 @@ def verify(audited: Iterable[tuple[Audited, CheckpointPlace]], settings: Setting
 
     span: of the rows of that time alone; each result `has_times`.
     """
-    left, found = dict(enumerate(audited)), dict[int, Verdict]()
+    unverified, verdicts = dict(enumerate(audited)), dict[int, Verdict]()
     for _ in range(ATTEMPTS):
         with closing(Store(settings)) as store:
-            has_grown = _looked(left, found, store, span)
-        left = {number: left[number] for number in left if number in has_grown}
-        if not left:
+            doubtful = _verify_once(unverified, verdicts, store, span)
+        unverified = {number: unverified[number] for number in unverified if number in doubtful}
+        if not unverified:
             break
-    return [found[number] for number in sorted(found)]
+    return [verdicts[number] for number in sorted(verdicts)]
 
 
-def _looked(
-    audited: Mapping[int, tuple[Audited, CheckpointPlace]], found: dict[int, Verdict], store: Store, span: TimeRange | None
+def _verify_once(
+    audited: Mapping[int, tuple[Audited, CheckpointPlace]], verdicts: dict[int, Verdict], store: Store, span: TimeRange | None
 ) -> set[int]:
-    """The numbers of those that are wrong, and may be right at another look. found: gets the verdicts."""
+    """Sets the verdicts, and returns the numbers of wrong results that may be right at another attempt."""
     checks: dict[int, Check] = {}
-    for number, (one, place) in audited.items():
-        with _noted(one, found, number):
-            check = CHECKS[type(one)](one, place, store, **({} if span is None else {"span": span}))
+    for number, (result, place) in audited.items():
+        with _not_checked_on_error(result, verdicts, number):
+            check = CHECKS[type(result)](result, place, store, **({} if span is None else {"span": span}))
             check.prepare()
             checks[number] = check
     try:
         facts = [facts for check in checks.values() for facts in check.facts]
-        joined = _joined([check.prefix for check in checks.values()])
-        store.recount.load(facts, records_between(store.settings, *joined))
+        records = records_between(store.settings, *_bounds([check.read_range for check in checks.values()]))
+        store.recount.load(facts, records)
     except StreamgaugeError as error:
-        found |= {number: Verdict(one.query, one.sink, problem=str(error)) for number, (one, _) in audited.items()}
+        verdicts |= {number: Verdict(result.query, result.sink, problem=str(error)) for number, (result, _) in audited.items()}
         return set()
     for number, check in checks.items():
-        one = audited[number][0]
-        with _noted(one, found, number):
-            found[number] = check.verdict()
-            if isinstance(check, TableCheck) and isinstance(one, Table) and one.current is not None and span is None:
-                found[number] = replace(found[number], beside=beside(one, check.rows, store.settings))
-    return {number for number, check in checks.items() if found[number].verdict == "wrong" and check.has_grown()}
+        result = audited[number][0]
+        with _not_checked_on_error(result, verdicts, number):
+            verdicts[number] = check.verdict()
+            if isinstance(check, TableCheck) and isinstance(result, Table) and result.current is not None and span is None:
+                verdicts[number] = replace(verdicts[number], beside=beside(result, check.rows, store.settings))
+    return {number for number, check in checks.items() if verdicts[number].verdict == "wrong" and check.has_grown()}
 
 
 @contextmanager
-def _noted(one: Audited, found: dict[int, Verdict], number: int) -> Iterator[None]:
-    """Turns an error into the verdict that the result is not checked."""
+def _not_checked_on_error(result: Audited, verdicts: dict[int, Verdict], number: int) -> Iterator[None]:
     try:
         yield
     except StreamgaugeError as error:
-        found[number] = Verdict(one.query, one.sink, problem=str(error))
+        verdicts[number] = Verdict(result.query, result.sink, problem=str(error))
 
 
-def _joined(prefixes: Iterable[Prefix[Any]]) -> tuple[Offsets, Offsets, Mapping[str, int]]:
-    """Where the records of all prefixes begin and end, and when their files were changed."""
+def _bounds(ranges: Iterable[ReadRange[Any]]) -> tuple[Offsets, Offsets, Mapping[str, int]]:
+    """Where the records of all ranges begin and end, and when their files were changed."""
     starts: dict[tuple[str, int], int] = {}
     ends: dict[tuple[str, int], int] = {}
     modified_ms: dict[str, int] = {}
-    for prefix in prefixes:
-        modified_ms |= prefix.modified_ms
-        for which, end in prefix.ends.items():
-            starts[which] = min(starts.get(which, end), prefix.starts[which])
-            ends[which] = max(ends.get(which, 0), end)
+    for read_range in ranges:
+        modified_ms |= read_range.modified_ms
+        for partition, end in read_range.ends.items():
+            starts[partition] = min(starts.get(partition, end), read_range.starts[partition])
+            ends[partition] = max(ends.get(partition, 0), end)
     return starts, ends, modified_ms

@@ -13,7 +13,7 @@ from confluent_kafka import Producer
 from audit.catalog import audited
 from audit.checks.archive import kinds_of_rows
 from audit.commands import verdicts_of
-from audit.reading.prefix import Prefix
+from audit.reading.read_range import ReadRange
 from audit.reading.records import SCHEMA
 from audit.recount.recount import Recount
 from audit.time_range import TimeRange
@@ -57,10 +57,10 @@ def facts_of(query):
     return result(query).facts
 
 
-def prefix(topic, end, seen=None):
+def read_range(topic, end, seen=None):
     """The prefix of a query that has committed all records of partition 0 up to `end`. seen: what was found of what it writes."""
     ends = {(topic, 0): end}
-    return Prefix(None, 0, 0, seen, [], {}, {(topic, 0): 0}, ends, ends)
+    return ReadRange(None, 0, 0, seen, [], {}, {(topic, 0): 0}, ends, ends)
 
 
 def seen(camera, time="10:00:00"):
@@ -126,9 +126,9 @@ class Kafka:
 
 def looks(audit):
     """What each check of the continuous audit finds at one look."""
-    audit._find()
+    audit._find_results()
     found = {}
     for one in audit._results.values():
         with audit._store.transaction():
-            found[one.query, one.sink] = one.look()
+            found[one.query, one.sink] = one.check()
     return found

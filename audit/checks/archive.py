@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from audit.audited import Facts
 from audit.reading.lake_files import delta_files, parquet_files
-from audit.reading.prefix import Prefix
+from audit.reading.read_range import ReadRange
 from audit.verdicts.comparison import MOST_SHOWN, Kind
 from infrastructure.settings import Settings
 from infrastructure.storage.paths import StoragePath, asking
@@ -20,9 +20,9 @@ _KINDS = """
     SELECT topic, partition, "offset", sum(least(expected, found)) AS equal, sum(greatest(expected - found, 0)) AS lacking,
         sum(greatest(found - expected, 0)) AS more
     FROM (
-        SELECT topic, partition, "offset", coalesce(ours.number, 0) AS expected, coalesce(theirs.number, 0) AS found
-        FROM (SELECT *, count(*) AS number FROM {expected} GROUP BY ALL) AS ours
-        FULL JOIN (SELECT *, count(*) AS number FROM ({found}) GROUP BY ALL) AS theirs
+        SELECT topic, partition, "offset", coalesce(recounted.number, 0) AS expected, coalesce(archived.number, 0) AS found
+        FROM (SELECT *, count(*) AS number FROM {expected} GROUP BY ALL) AS recounted
+        FULL JOIN (SELECT *, count(*) AS number FROM ({found}) GROUP BY ALL) AS archived
             USING (topic, partition, "offset", content))
     GROUP BY ALL
     ORDER BY ALL
@@ -36,8 +36,8 @@ Origin = tuple[str, int, int]
 class Archive:
     """What the archive in `folder` of the lake must hold, written by `query`.
 
-    facts: those with all columns of the archive. origin_prefix: of the names of those that tell the record.
-    documents: makes `documents` of the records, as of Facts, if it needs the columns that the files have.
+    facts: with all columns of the archive. origin_prefix: begins the names of the columns topic, partition and offset.
+    documents: makes `documents` of the records, like that of Facts, if it needs the columns of the files.
     """
 
     query: str
@@ -69,11 +69,11 @@ class Files:
     def __init__(
         self,
         archive: Archive,
-        prefix: Prefix[Sequence[StoragePath]],
+        read_range: ReadRange[Sequence[StoragePath]],
         database: duckdb.DuckDBPyConnection,
         columns: pa.Schema | None = None,
     ) -> None:
-        self._archive, self._database, self._prefix, paths = archive, database, prefix, prefix.seen
+        self._archive, self._database, self._read_range, paths = archive, database, read_range, read_range.sink_state
         self.left_out = set[str]()
         """The columns that are not compared: DuckDB cannot read a time in them, as INT96 has it of years before -4713."""
         gone = [path for path in paths if not _exists(path)]
@@ -85,14 +85,14 @@ class Files:
             for what, bad in (("gone", gone), ("not readable", damaged))
             if bad
         ]
-        there = database.sql(f"FROM {self._read()} LIMIT 0").to_arrow_table().schema if self.readable else pa.schema([])
-        held = pa.schema([one for one in there if one.name not in self.left_out])
+        stored = database.sql(f"FROM {self._read()} LIMIT 0").to_arrow_table().schema if self.readable else pa.schema([])
+        compared = pa.schema([field for field in stored if field.name not in self.left_out])
         are_enough = (
             columns is not None
             and self.left_out.isdisjoint(columns.names)
-            and {(one.name, one.type) for one in held} <= {(one.name, one.type) for one in columns}
+            and {(field.name, field.type) for field in compared} <= {(field.name, field.type) for field in columns}
         )
-        rows, documents, self.columns = archive.facts, archive.documents, columns if are_enough else held
+        rows, documents, self.columns = archive.facts, archive.documents, columns if are_enough else compared
         self.rows = rows if documents is None else replace(rows, documents=lambda records: documents(records, self.columns))
         """Facts: the expected rows, with all their columns."""
         described = f"SELECT column_name, column_type FROM (DESCRIBE FROM {self._read()})"
@@ -100,18 +100,18 @@ class Files:
 
     @property
     def facts(self) -> tuple[Facts, Facts]:
-        """What is needed of all records: no row, but its columns; and of each row its record and a hash."""
+        """The facts that the comparison needs: a table without rows, for its columns; and of each row its record and a hash."""
         rows, origin = self.rows, _origin(self._archive)
         hashed = f"SELECT {origin}, hash(expected) AS content FROM ({rows.sql}) AS expected"
         return replace(rows, columns_only=True), replace(rows, name=f"{rows.name}_hashed", sql=hashed)
 
     @property
     def hashed(self) -> str:
-        """SQL: of each row that is there, its record and a hash; null if a column holds what its type does not. Partition -1: of no record."""
-        found, prefix = self._found(), self._archive.origin_prefix
+        """SQL: of each row in the files, its record and a hash; null if a column has a value that its type cannot hold. Partition -1: of no record."""
+        found, origin = self._found(), self._archive.origin_prefix
         if not self.readable:
             return f"SELECT {_origin(self._archive)}, hash(found) AS content FROM ({found}) AS found"
-        topic, partition, offset = (f'found."{prefix}{name}"' for name in _ORIGIN)
+        topic, partition, offset = (f'found."{origin}{name}"' for name in _ORIGIN)
         is_lost = f"{topic} IS NULL OR {partition} IS NULL OR {offset} IS NULL"
         record = f"coalesce({topic}, '') AS topic, if({is_lost}, -1, {partition}) AS partition, if({is_lost}, 0, {offset}) AS \"offset\""
         columns = self._columns()
@@ -146,10 +146,10 @@ class Files:
     @property
     def _bounds(self) -> str:
         """SQL: whether a row of files may be of the records that are compared. Parquet's statistics keep other parts of files from being read."""
-        prefix, name = self._prefix, f'rows."{self._archive.origin_prefix}offset"'
-        if not (prefix.is_part and prefix.ends):
+        read_range, name = self._read_range, f'rows."{self._archive.origin_prefix}offset"'
+        if not (read_range.is_part and read_range.ends):
             return "true"
-        return f"{name} >= {min(prefix.first.get(which, 0) for which in prefix.ends)} AND {name} < {max(prefix.ends.values())}"
+        return f"{name} >= {min(read_range.first_offsets.get(partition, 0) for partition in read_range.ends)} AND {name} < {max(read_range.ends.values())}"
 
     def _damaged(self, paths: Sequence[StoragePath]) -> list[StoragePath]:
         """The files without a footer, or with pages that do not have their checksums. All are read at once, and one by one only if that fails."""
@@ -179,12 +179,12 @@ class Files:
 
 
 def kinds_of_rows(
-    expected: str, found: str, prefix: Prefix[Any], database: duckdb.DuckDBPyConnection
+    expected: str, found: str, read_range: ReadRange[Any], database: duckdb.DuckDBPyConnection
 ) -> Iterator[tuple[Origin, Counter[Kind]]]:
-    """What the rows of each record are. expected: the table of hashes that must be there; found: SQL of those that are."""
+    """The kinds of the rows of each record. expected: the table of hashes that must be there; found: SQL of those in the files."""
     for topic, partition, offset, *numbers in database.execute(_KINDS.format(expected=expected, found=found)).fetchall():
-        if not prefix.leaves_out((topic, partition), offset):
-            yield (topic, partition, offset), _kinds((topic, partition), offset, *numbers, prefix=prefix)
+        if not read_range.leaves_out((topic, partition), offset):
+            yield (topic, partition, offset), _kinds((topic, partition), offset, *numbers, read_range=read_range)
 
 
 def rows_of(archive: Archive, table: str, record: Origin, database: duckdb.DuckDBPyConnection) -> list[Mapping[str, Any]]:
@@ -199,11 +199,11 @@ def _origin(archive: Archive) -> str:
     return ", ".join(f'"{archive.origin_prefix}{name}" AS "{name}"' for name in _ORIGIN)
 
 
-def _kinds(which: tuple[str, int], offset: int, equal: int, lacking: int, more: int, *, prefix: Prefix[Any]) -> Counter[Kind]:
+def _kinds(partition: tuple[str, int], offset: int, equal: int, lacking: int, more: int, *, read_range: ReadRange[Any]) -> Counter[Kind]:
     """What the rows of a record are. Those of a batch under way may be there; those of records that are gone are not checkable."""
-    if offset < prefix.starts.get(which, 0):
+    if offset < read_range.starts.get(partition, 0):
         return Counter({"not_checkable": equal + more})
-    if prefix.committed_ends.get(which, 0) <= offset and (offset < prefix.ends.get(which, 0) or not equal + more):
+    if read_range.committed_ends.get(partition, 0) <= offset and (offset < read_range.ends.get(partition, 0) or not equal + more):
         return Counter()
     different = min(lacking, more)
     found: Counter[Kind] = Counter({"equal": equal, "different": different, "missing": lacking - different, "extra": more - different})

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from audit.audited import Facts, Row, Table
 from audit.checks.check import Check
 from audit.checks.store import Store
-from audit.reading.prefix import prefix_of
-from audit.reading.result_topic import held
+from audit.reading.read_range import read_range_of
+from audit.reading.result_topic import rows_below
 from audit.verdicts.comparison import Kind, differences, kinds_by_key
 from audit.verdicts.verdict import Verdict
 from contract.checkpoints.contents import Checkpoint
@@ -63,8 +63,8 @@ class DatabaseTable:
         return {tuple(row[name] for name in self.key): row for row in rows}
 
 
-class Held(NamedTuple):
-    """The table at one moment, and the last batch in it: -1, of no query, before the first."""
+class TableState(NamedTuple):
+    """The table at one moment, and the last batch in it, of that query: -1 before the first."""
 
     query_id: str
     batch: int
@@ -74,46 +74,50 @@ class Held(NamedTuple):
 class DatabaseCheck(Check):
     """The check of such a table, which is read at one moment."""
 
-    def __init__(self, made: DatabaseTable, place: CheckpointPlace, store: Store) -> None:
-        self._made, self._place, self._settings = made, place, store.settings
+    def __init__(self, result: DatabaseTable, place: CheckpointPlace, store: Store) -> None:
+        self._result, self._place, self._settings = result, place, store.settings
         self.facts = []
 
     def prepare(self) -> None:
         from infrastructure.database import Database  # SQLAlchemy is slow to import
 
-        self.prefix = prefix_of(self._place, partial(read, self._made.name, Database.of(self._settings)), self._settings)
+        self.read_range = read_range_of(self._place, partial(read, self._result.name, Database.of(self._settings)), self._settings)
 
     def verdict(self) -> Verdict:
         """The rows compared, by key."""
-        made, prefix, found = self._made, self.prefix, self.prefix.seen
-        batch = found.batch if found.query_id == Checkpoint(prefix.place.folder).query_id else -1
-        if batch < prefix.committed:
-            fault = f"the table does not hold batch {prefix.committed}, which its query has committed; `streamgauge reset {made.query}` writes it from the start"
-            return prefix.verdict(made, {}, faults=[fault])
-        ends = prefix.ends if batch > prefix.committed else prefix.committed_ends
-        of_topic = held(made.table, ends, self._settings)
-        expected = made.by_key(row for key, value in of_topic.rows.items() if (row := flat(key, value, made)))
-        renewed = made.by_key(row for key in of_topic.later if (row := flat(key, {}, made)))
-        rows = made.by_key(found.rows)
+        result, read_range, table = self._result, self.read_range, self.read_range.sink_state
+        batch = table.batch if table.query_id == Checkpoint(read_range.place.folder).query_id else -1
+        if batch < read_range.committed:
+            fault = f"the table does not hold batch {read_range.committed}, which its query has committed; `streamgauge reset {result.query}` writes it from the start"
+            return read_range.verdict(result, {}, faults=[fault])
+        ends = read_range.ends if batch > read_range.committed else read_range.committed_ends
+        topic_rows = rows_below(result.table, ends, self._settings)
+        expected = result.by_key(row for key, value in topic_rows.rows.items() if (row := flat(key, value, result)))
+        renewed = result.by_key(row for key in topic_rows.later if (row := flat(key, {}, result)))
+        rows = result.by_key(table.rows)
         kinds = compared(expected, rows, renewed.keys())
         wrong = differences(kinds, rows, expected, lambda key: ", ".join(map(str, key)), order=str)
-        return prefix.verdict(made, Counter(kinds.values()), differences=wrong)
+        return read_range.verdict(result, Counter(kinds.values()), differences=wrong)
 
 
-def read(name: str, database: "Database") -> Held:
+def read(name: str, database: "Database") -> TableState:
     """The table, by one statement and so at one moment. Raises DatabaseUnavailable and DatabaseRefuses."""
     import sqlalchemy as sa
 
     with database.transaction() as connection:
         inspector = sa.inspect(connection)
         if not (inspector.has_table(BATCHES) and inspector.has_table(name)):
-            return Held("", -1, [])
-        batches, table = (sa.Table(one, sa.MetaData(), autoload_with=connection) for one in (BATCHES, name))
+            return TableState("", -1, [])
+        batches, table = (sa.Table(table_name, sa.MetaData(), autoload_with=connection) for table_name in (BATCHES, name))
         both = sa.select(batches.c.query_id, batches.c.batch, table).select_from(batches.outerjoin(table, sa.true()))
-        found = connection.execute(both.where(batches.c.table_name == name)).all()
+        selected = connection.execute(both.where(batches.c.table_name == name)).all()
     first = next(iter(table.primary_key.columns)).name
-    rows = (dict(zip(table.c.keys(), map(_plain, row[2:]), strict=True)) for row in found)
-    return Held(found[0].query_id, found[0].batch, [row for row in rows if row[first] is not None]) if found else Held("", -1, [])
+    rows = (dict(zip(table.c.keys(), map(_plain, row[2:]), strict=True)) for row in selected)
+    return (
+        TableState(selected[0].query_id, selected[0].batch, [row for row in rows if row[first] is not None])
+        if selected
+        else TableState("", -1, [])
+    )
 
 
 def _plain(value: object) -> object:
@@ -124,21 +128,21 @@ def _plain(value: object) -> object:
     return time.isoformat().replace("+00:00", "Z")
 
 
-def flat(key: bytes, row: object, made: DatabaseTable) -> Row | None:
+def flat(key: bytes, row: object, result: DatabaseTable) -> Row | None:
     """A row as the table is to have it; None if it, or its key, was written by somebody else and is no row."""
     try:
         parts = json.loads(key)
     except ValueError:
         return None
-    if not isinstance(parts, dict) or parts.keys() != set(made.table.key) or not isinstance(row, Mapping):
+    if not isinstance(parts, dict) or parts.keys() != set(result.table.key) or not isinstance(row, Mapping):
         return None
-    found = {
+    columns = {
         **{name: value for name, value in row.items() if name not in parts},
         **{name: _shortened(value) for name, value in parts.items()},
     }
-    window = found.pop("window", None)
+    window = columns.pop("window", None)
     edges = {f"window_{edge}": window[edge] for edge in ("start", "end")} if isinstance(window, Mapping) else {}
-    return {name: value.replace("\0", "\ufffd") if isinstance(value, str) else value for name, value in {**found, **edges}.items()}
+    return {name: value.replace("\0", "\ufffd") if isinstance(value, str) else value for name, value in {**columns, **edges}.items()}
 
 
 def _shortened(value: Any) -> Any:  # noqa: ANN401 - a part of a key
@@ -151,8 +155,8 @@ def _shortened(value: Any) -> Any:  # noqa: ANN401 - a part of a key
 def compared(expected: Mapping[Key, Row], found: Mapping[Key, Row], renewed: Collection[Key]) -> dict[Key, Kind]:
     """What the row of each key is. renewed: keys that have a later record in the topic, for which compaction may have removed their own."""
 
-    def is_same(one: Row, other: Row) -> bool:
-        return one.keys() == other.keys() and all(_is_same(one[name], other[name]) for name in one)
+    def is_same(row: Row, expected_row: Row) -> bool:
+        return row.keys() == expected_row.keys() and all(_is_same(row[name], expected_row[name]) for name in row)
 
     return kinds_by_key(found, expected, is_same, lambda key: "not_checkable" if key in renewed else None)
 

@@ -1,7 +1,7 @@
 """Verifies dead letters: each record that cannot be used has one, whole and with a reason that holds, and no other record has.
 
-Several reasons may hold of one record. Its letter tells one of them, and which is not promised. A letter is younger than its record. So when
-topic dead-letters has lost its oldest records, only a record whose own timestamp is before that of the oldest one left can have lost its letter.
+A record may have several reasons; its letter has any one of them. A letter is younger than its record. So when topic dead-letters has lost its
+oldest records, only a record whose own timestamp is before that of the oldest one left can have lost its letter.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ from typing import Any
 import duckdb
 
 from audit.audited import Facts
-from audit.reading.prefix import Prefix
+from audit.reading.read_range import ReadRange
 from audit.reading.records import records_between
 from audit.time_range import ms_of
 from audit.verdicts.comparison import Kind, kinds_by_key
@@ -67,13 +67,13 @@ class DeadLetters:
 
 @dataclass(frozen=True)
 class Letter:
-    """A dead letter. digest: the SHA-256 of its value, None for null. reasons: those of which it tells one."""
+    """A dead letter. digest: the SHA-256 of its value, None for null. reasons: it has one of these."""
 
     headers: Mapping[str, str]
     digest: str | None
     reasons: Sequence[str]
 
-    def is_told_by(self, found: "Letter") -> bool:
+    def matches(self, found: "Letter") -> bool:
         """Whether a letter that was found is this one."""
         is_same = (self.headers, self.digest) == (found.headers, found.digest)
         return is_same and _in_short(found.reasons[0]) in map(_in_short, self.reasons)
@@ -94,7 +94,7 @@ class Letters:
 
 def expected_letters(database: duckdb.DuckDBPyConnection, letters: DeadLetters) -> tuple[dict[Origin, Letter], dict[Origin, int]]:
     """The letters that must be there, and the timestamps of their records, in ms since 1970."""
-    found: dict[Origin, Letter] = {}
+    expected: dict[Origin, Letter] = {}
     timestamps: dict[Origin, int] = {}
     columns = 'topic, partition, "offset", "timestamp", timestamp_ms, digest, reasons'
     for *origin, time, timestamp_ms, digest, reasons in database.execute(f"SELECT {columns} FROM {letters.facts.name}").fetchall():
@@ -102,15 +102,15 @@ def expected_letters(database: duckdb.DuckDBPyConnection, letters: DeadLetters) 
         headers = {"topic": topic, "partition": str(partition), "offset": str(offset)}
         if time is not None:  # Spark writes years beyond 9999 in a way of its own
             headers["timestamp"] = time
-        found[topic, partition, offset] = Letter(headers, digest, reasons)
+        expected[topic, partition, offset] = Letter(headers, digest, reasons)
         timestamps[topic, partition, offset] = timestamp_ms or 0
-    return found, timestamps
+    return expected, timestamps
 
 
 def letters_of(settings: Settings, sources: Collection[str], reader: str, ends: Offsets, begins: Offsets = MappingProxyType({})) -> Letters:
     """The letters of records of the topics `sources`, between these offsets of topic dead-letters."""
-    kept = first_and_end_offsets(settings.kafka, ends)
-    starts = {which: min(max(kept[which][0], begins.get(which, 0)), end) for which, end in ends.items()}
+    offsets = first_and_end_offsets(settings.kafka, ends)
+    starts = {partition: min(max(offsets[partition][0], begins.get(partition, 0)), end) for partition, end in ends.items()}
     by_origin: dict[Origin, list[Letter]] = {}
     first: dict[str, Any] | None = None
     for row in (row for table in records_between(settings, starts, ends) for row in table.to_pylist()):
@@ -120,8 +120,8 @@ def letters_of(settings: Settings, sources: Collection[str], reader: str, ends: 
         headers = {header["name"]: (header["value"] or b"").decode(errors="replace") for header in row["headers"] or ()}
         letter = Letter({name: headers[name] for name in headers if name != "reason"}, _digest(row["value"]), (headers.get("reason", ""),))
         # A batch that ran twice wrote its letters twice.
-        if letter not in (own := by_origin.setdefault(origin, [])):
-            own.append(letter)
+        if letter not in (letters := by_origin.setdefault(origin, [])):
+            letters.append(letter)
     if first is None or first["offset"] == 0:
         return Letters(by_origin, None)
     time = first["timestamp"]
@@ -131,35 +131,38 @@ def letters_of(settings: Settings, sources: Collection[str], reader: str, ends: 
 def _origin(key: bytes | None, sources: Collection[str], reader: str) -> Origin | None:
     """The record that the key of a letter names; None of other sources and readers, and of another program. Partition -1: none of the source."""
     try:
-        found: dict[str, Any] = json.loads(key or b"{}")
-        if found["topic"] not in sources or found.get("reader", "") != reader:
+        fields: dict[str, Any] = json.loads(key or b"{}")
+        if fields["topic"] not in sources or fields.get("reader", "") != reader:
             return None
-        partition, offset = (found.get(name, -1) for name in ("partition", "offset"))
+        partition, offset = (fields.get(name, -1) for name in ("partition", "offset"))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
     if any(type(number) is not int or number < 0 for number in (partition, offset)):
         partition, offset = -1, 0
-    return found["topic"], partition, offset
+    return fields["topic"], partition, offset
 
 
 def kinds_of_letters(
-    expected: Mapping[Origin, Letter], timestamps: Mapping[Origin, int], found: Letters, prefix: Prefix[Offsets]
+    expected: Mapping[Origin, Letter], timestamps: Mapping[Origin, int], found: Letters, read_range: ReadRange[Offsets]
 ) -> dict[Origin, Kind]:
     """What the letters of each record are. Those of a batch under way may be there or not; those of records that are gone are not checkable."""
 
     def excuse(origin: Origin) -> Kind | None:
-        which, offset = origin[:2], origin[2]
-        if offset < prefix.starts.get(which, 0):
+        partition, offset = origin[:2], origin[2]
+        if offset < read_range.starts.get(partition, 0):
             return "not_checkable"
-        if origin in there:
+        if origin in present:
             return None
-        if offset >= prefix.committed_ends.get(which, 0):
+        if offset >= read_range.committed_ends.get(partition, 0):
             return "equal"
         return "not_checkable" if found.oldest_ms is not None and timestamps[origin] < found.oldest_ms else None
 
-    own = {one: letter for one, letter in expected.items() if prefix.starts.get(one[:2], 0) <= one[2] < prefix.ends.get(one[:2], 0)}
-    there = {one: letters for one, letters in found.by_origin.items() if not prefix.leaves_out(one[:2], one[2])}
-    return kinds_by_key(there, own, lambda letters, letter: len(letters) == 1 and letter.is_told_by(letters[0]), excuse)
+    def is_read(partition: tuple[str, int], offset: int) -> bool:
+        return read_range.starts.get(partition, 0) <= offset < read_range.ends.get(partition, 0)
+
+    needed = {origin: letter for origin, letter in expected.items() if is_read(origin[:2], origin[2])}
+    present = {origin: letters for origin, letters in found.by_origin.items() if not read_range.leaves_out(origin[:2], origin[2])}
+    return kinds_by_key(present, needed, lambda letters, letter: len(letters) == 1 and letter.matches(letters[0]), excuse)
 
 
 def record_named(origin: Origin) -> str:

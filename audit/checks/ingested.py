@@ -19,7 +19,7 @@ from audit.checks.check import Check
 from audit.checks.dead_letters import DeadLetters
 from audit.checks.store import Store
 from audit.reading.lake_files import delta_files, delta_rows
-from audit.reading.prefix import prefix_of
+from audit.reading.read_range import read_range_of
 from audit.values.json_texts import json_text
 from audit.verdicts.comparison import Difference, Kind, differences, kinds_by_key
 from audit.verdicts.verdict import RowCounts, Verdict
@@ -118,56 +118,57 @@ class IngestedCheck(Check):
 
     def prepare(self) -> None:
         settings = self._store.settings
-        self.own = prefix_of(self._place, lambda: delta_files(self._folder), settings)
-        self._is_thinned = is_compacted(settings.kafka, self._table.facts.source)
-        now = first_and_end_offsets(settings.kafka, self.own.ends) if self._is_thinned else {}
-        self.prefix = replace(self.own, ends={which: now[which][1] if now else end for which, end in self.own.ends.items()})
+        self._committed = read_range_of(self._place, lambda: delta_files(self._folder), settings)
+        self._is_compacted, ends = is_compacted(settings.kafka, self._table.facts.source), self._committed.ends
+        if self._is_compacted:  # a later record of a key may have removed the one in the table
+            ends = {partition: end for partition, (_, end) in first_and_end_offsets(settings.kafka, ends).items()}
+        self.read_range = replace(self._committed, ends=ends)
 
     def has_grown(self) -> bool:
         """Whether the table has another version."""
-        return delta_files(self._folder) != self.own.seen
+        return delta_files(self._folder) != self._committed.sink_state
 
     def verdict(self) -> Verdict:
         """The rows compared, by key: of the last committed batch, or else of the batch under way, whose rows are all there or none."""
-        held, twice = self._held()
-        counts, differences = self._compared(held, self.own.committed_ends)
-        if RowCounts.of(counts).wrong and self.own.planned > self.own.committed:
-            planned = self._compared(held, self.own.ends)
+        rows, repeated = self._rows()
+        counts, differences = self._compared(rows, self._committed.committed_ends)
+        if RowCounts.of(counts).wrong and self._committed.planned > self._committed.committed:
+            planned = self._compared(rows, self._committed.ends)
             if not RowCounts.of(planned[0]).wrong:
                 counts, differences = planned
-        faults = [f"keys with more than one row in the table: {twice:,}"] if twice else []
-        return self.own.verdict(self._table, counts, differences=differences, faults=faults)
+        faults = [f"keys with more than one row in the table: {repeated:,}"] if repeated else []
+        return self._committed.verdict(self._table, counts, differences=differences, faults=faults)
 
-    def _held(self) -> tuple[dict[str, Row], int]:
+    def _rows(self) -> tuple[dict[str, Row], int]:
         """The rows of the table by key, and how many keys have more than one."""
-        rows = delta_rows(self._folder, self.own.seen, self._store.database)
+        rows = delta_rows(self._folder, self._committed.sink_state, self._store.database)
         keys = Counter(row["kafka_key"] for row in rows)
         return {row["kafka_key"]: row for row in rows}, sum(count > 1 for count in keys.values())
 
-    def _compared(self, held: Mapping[str, Row], ends: Offsets) -> tuple[Counter[Kind], list[Difference]]:
+    def _compared(self, rows: Mapping[str, Row], ends: Offsets) -> tuple[Counter[Kind], list[Difference]]:
         database, facts = self._store.database, self._table.facts.name
         below = " OR ".join(f'(partition = {number} AND "offset" < {end})' for (_, number), end in ends.items()) or "false"
-        found = database.execute(_NEWEST_SQL.format(facts=facts, condition=below)).fetchall()
-        expected = {key: Newest(*newest) for key, *newest in found}
-        behind = database.execute(f"SELECT DISTINCT key FROM {facts} WHERE NOT ({below})").fetchall() if self._is_thinned else []
-        renewed = {key for (key,) in behind}
+        selected = database.execute(_NEWEST_SQL.format(facts=facts, condition=below)).fetchall()
+        expected = {key: Newest(*newest) for key, *newest in selected}
+        later = database.execute(f"SELECT DISTINCT key FROM {facts} WHERE NOT ({below})").fetchall() if self._is_compacted else []
+        renewed = {key for (key,) in later}
 
         def excuse(key: str) -> Kind | None:
-            return "not_checkable" if key in renewed or self._may_be_newer(held.get(key), expected.get(key)) else None
+            return "not_checkable" if key in renewed or self._may_be_newer(rows.get(key), expected.get(key)) else None
 
-        kinds = kinds_by_key(held, expected, lambda row, newest: newest.is_in(row), excuse)
+        kinds = kinds_by_key(rows, expected, lambda row, newest: newest.is_in(row), excuse)
         documents = {key: newest.document for key, newest in expected.items()}
-        return Counter(kinds.values()), differences(kinds, held, documents, str)
+        return Counter(kinds.values()), differences(kinds, rows, documents, str)
 
     def _may_be_newer(self, found: Row | None, expected: "Newest | None") -> bool:
-        """Whether the row may come of a record that the source has lost, by retention or, in a compacted topic, because of a newer one.
+        """Whether the row may be that of a record which the source has lost, by retention or, in a compacted topic, because of a newer one.
 
-        It is of another partition than the newest record that is left.
+        Such a record is of another partition than the newest one that the source still has.
         """
         if found is None or (expected is not None and expected.partition == found["kafka_partition"]):
             return False
-        start = next((at for (_, number), at in self.own.starts.items() if number == found["kafka_partition"]), 0)
-        return self._is_thinned or start > 0
+        start = next((offset for (_, number), offset in self._committed.starts.items() if number == found["kafka_partition"]), 0)
+        return self._is_compacted or start > 0
 
 
 @dataclass(frozen=True)
@@ -192,7 +193,7 @@ def _is_same(found: Any, value: Any) -> bool:  # noqa: ANN401 - what a table hol
     if isinstance(found, str):
         return found == value or (not isinstance(value, str) and _is_text_of(found, value))
     if isinstance(found, dict):
-        return isinstance(value, dict) and all(_is_same(one, value.get(name)) for name, one in found.items())
+        return isinstance(value, dict) and all(_is_same(field, value.get(name)) for name, field in found.items())
     if isinstance(found, list):
         return isinstance(value, list) and len(found) == len(value) and all(map(_is_same, found, value))
     if isinstance(found, bool) or isinstance(value, bool):

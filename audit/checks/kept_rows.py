@@ -1,7 +1,7 @@
 """The rows of one result topic, as the continuous audit keeps them.
 
-A row is settled when no record can change it any more. As long as the topic holds it as it must be, only what it must be is kept. `found` has the
-last value of each other key.
+A row is settled when no record can change it any more. As long as the topic holds it as expected, only the expected row is kept. `unsettled` has
+the last value of each other key.
 """
 
 import pickle
@@ -20,13 +20,13 @@ _FOUND = pa.schema({"key": pa.binary(), "found": pa.binary()})
 
 
 class Settled(NamedTuple):
-    """What a settled row must be. excuse: if it is what was found, which may differ from a recount."""
+    """The expected row of a key that is settled. excuse: why the row is the one that was found, if that may differ from a recount."""
 
     row: Row
     excuse: Kind | None = None
 
 
-class Rows:
+class KeptRows:
     """The rows in tables of the store, whose names contain `name`."""
 
     def __init__(self, store: Store, name: str) -> None:
@@ -38,14 +38,14 @@ class Rows:
         self._database.execute(f"CREATE OR REPLACE TABLE {self._found} (key BLOB, found BLOB)")
 
     @property
-    def found(self) -> dict[bytes, Found | None]:
-        """What the topic holds of keys that are not settled, or not as they must be: None for nothing."""
+    def unsettled(self) -> dict[bytes, Found | None]:
+        """What the topic holds of keys whose rows are not settled, or not as expected: None for nothing."""
         rows = self._database.execute(f"FROM {self._found}").fetchall()
         return {key: pickle.loads(found) for key, found in rows}  # noqa: S301 - this program wrote it
 
-    @found.setter
-    def found(self, rows: Mapping[bytes, Found | None]) -> None:
-        self._store.register("new_rows", _FOUND, list(rows), [pickle.dumps(one) for one in rows.values()])
+    @unsettled.setter
+    def unsettled(self, rows: Mapping[bytes, Found | None]) -> None:
+        self._store.register("new_rows", _FOUND, list(rows), [pickle.dumps(row) for row in rows.values()])
         self._database.execute(f"CREATE OR REPLACE TABLE {self._found} AS FROM new_rows")
 
     @property

@@ -30,7 +30,7 @@ class Store:
         self.records.close()
         self.database.close()
 
-    def own(self, facts: Facts, name: str) -> Facts:  # noqa: ARG002 - for stores that keep them
+    def own_facts(self, facts: Facts, name: str) -> Facts:  # noqa: ARG002 - for stores that keep them
         """The facts of the check of that name, which it may delete: here all share them, and none does."""
         return facts
 
@@ -38,10 +38,10 @@ class Store:
         """What was kept under that name; None if nothing was."""
         return None
 
-    def keep(self, name: str, state: object) -> None:
+    def save(self, name: str, state: object) -> None:
         """Keeps the state of a check for its next look."""
 
-    def forget(self, table: str, records: Collection[tuple[str, int, int]]) -> None:
+    def delete(self, table: str, records: Collection[tuple[str, int, int]]) -> None:
         """Deletes the rows of these records."""
         if records:
             self.register("done", _ORIGIN, *zip(*records, strict=True))

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from audit.audited import Table
-from audit.reading.result_topic import ends_of, held
+from audit.reading.result_topic import ends_of, rows_below
 from audit.verdicts.comparison import Comparison, Found
 from audit.verdicts.verdict import Beside, RowCounts
 from contract.checkpoints.names import checkpoints
@@ -33,16 +33,16 @@ def beside(version: Table, rows: Mapping[bytes, Found], settings: Settings) -> B
     the newest ones.
     """
     of_current = replace(version, topic=version.current or version.topic)
-    there = held(of_current, ends_of(of_current.topic, settings), settings).rows
-    found, until = rows, None
-    windows = [spans for of in (there, found) if (spans := [window for key in of if (window := window_of(key))])]
+    current = rows_below(of_current, ends_of(of_current.topic, settings), settings).rows
+    new, until = rows, None
+    windows = [spans for rows_by_key in (current, new) if (spans := [window for key in rows_by_key if (window := window_of(key))])]
     if len(windows) == 2:  # noqa: PLR2004 - both versions
         first = max(min(window.start for window in spans) for spans in windows)
         last = min(max(window.start for window in spans) for spans in windows)
-        there, found = (
-            {key: row for key, row in of.items() if (window := window_of(key)) and first <= window.start and window.end <= last}
-            for of in (there, found)
+        current, new = (
+            {key: row for key, row in rows_by_key.items() if (window := window_of(key)) and first <= window.start and window.end <= last}
+            for rows_by_key in (current, new)
         )
         until = utc(last)
-    comparison = Comparison(found, {key: row for key, row in there.items() if isinstance(row, dict)})
+    comparison = Comparison(new, {key: row for key, row in current.items() if isinstance(row, dict)})
     return Beside(of_current.sink, until, RowCounts.of(comparison.counts), comparison.differences())

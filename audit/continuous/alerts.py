@@ -49,7 +49,7 @@ def alert(settings: Settings, verdict: Verdict, webhook: Webhook) -> None:
 def alerted(settings: Settings, reader: RecordReader) -> set[str]:
     """The queries of which the last alert of an audit says that they are wrong. Raises StreamgaugeError when Kafka does not answer."""
     offsets, wrong = offsets_of(ALERTS, settings), set[str]()
-    starts, ends = ({which: both[number] for which, both in offsets.items()} for number in (0, 1))
+    starts, ends = ({partition: both[number] for partition, both in offsets.items()} for number in (0, 1))
     for records in reader.between(starts, ends):
         for value in records["value"].to_pylist():
             with suppress(ValueError):  # of another program

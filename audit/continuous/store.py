@@ -50,7 +50,7 @@ class StoreFile(Store):
         super().close()
         self._alone.close()
 
-    def own(self, facts: Facts, name: str) -> Facts:
+    def own_facts(self, facts: Facts, name: str) -> Facts:
         """The facts in a table of their own, as each check deletes those that it needs no longer."""
         return replace(facts, name=f"facts_{name}")
 
@@ -70,7 +70,7 @@ class StoreFile(Store):
         found = self.database.execute(f"SELECT content FROM {_STATES} WHERE name = ?", [name]).fetchall()
         return pickle.loads(found[0][0]) if found else None  # noqa: S301 - this program wrote it
 
-    def keep(self, name: str, state: object) -> None:
+    def save(self, name: str, state: object) -> None:
         self.database.execute(f"DELETE FROM {_STATES} WHERE name = ?", [name])
         self.database.execute(f"INSERT INTO {_STATES} VALUES (?, ?)", [name, pickle.dumps(state)])
 

@@ -37,7 +37,7 @@ _THERMOSTAT = fields(
     *_DEVICE,
     *((name, FLAG) for name in ("can_heat", "can_cool", "has_fan", "has_leaf")),
     ("temperature_scale", TEXT),
-    *((f"{which}_temperature_{scale}", DEGREES) for which in ("target", "ambient") for scale in "cf"),
+    *((f"{partition}_temperature_{scale}", DEGREES) for partition in ("target", "ambient") for scale in "cf"),
     ("humidity", WHOLE),
     ("hvac_mode", TEXT),
     ("hvac_state", TEXT),

@@ -30,34 +30,34 @@ class Stretch:
     is_ahead: bool = False
 
 
-def between_batches(place: CheckpointPlace, look: Callable[[], T]) -> tuple[int, int, T]:
-    """The last batch committed before `look` and the last planned after it, at most one apart, and the result of `look`."""
+def between_batches(place: CheckpointPlace, read_sink: Callable[[], T]) -> tuple[int, int, T]:
+    """The last batch committed before the sink was read, the last one planned after it, at most one apart, and what the sink held."""
     checkpoint = Checkpoint(place.folder)
     for _ in range(_LOOKS):
         committed = checkpoint.last_committed
-        seen = look()
+        sink_state = read_sink()
         planned = max([*checkpoint.planned, committed])
         if planned <= committed + 1:
-            return committed, planned, seen
+            return committed, planned, sink_state
         sleep(_SECONDS_BETWEEN)
     msg = f"batches of {place.name} finish faster than Kafka's offsets can be read; verify again when there is less load"
     raise StreamgaugeError(msg)
 
 
-def stretches(first: Offsets, known: Sequence[Batch], committed: int) -> list[Stretch]:
-    """The stretches of all records from `first` to the end of the last batch. Batches of equal watermark share one."""
-    found: dict[tuple[str, int], list[Stretch]] = {}
-    before, reached = Batch(-1, first, 0), dict(first)
-    for batch in known:
+def stretches(first_offsets: Offsets, batches: Sequence[Batch], committed: int) -> list[Stretch]:
+    """The stretches of all records from `first_offsets` to the end of the last batch. Batches of equal watermark share one."""
+    by_partition: dict[tuple[str, int], list[Stretch]] = {}
+    before, next_offsets = Batch(-1, first_offsets, 0), dict(first_offsets)
+    for batch in batches:
         is_next, is_ahead = batch.number == before.number + 1, batch.number > committed
         late, in_time = before.watermark_ms, before.watermark_ms if is_next else batch.watermark_ms
-        for which, end in batch.ends.items():
-            start = reached.get(which, 0)
+        for partition, end in batch.ends.items():
+            start = next_offsets.get(partition, 0)
             if end > start:
-                own = found.setdefault(which, [])
-                if own and (own[-1].late_until_ms, own[-1].in_time_after_ms, own[-1].is_ahead) == (late, in_time, is_ahead):
-                    start = own.pop().start
-                own.append(Stretch(*which, start, end, late, in_time, is_ahead))
-                reached[which] = end
+                runs = by_partition.setdefault(partition, [])
+                if runs and (runs[-1].late_until_ms, runs[-1].in_time_after_ms, runs[-1].is_ahead) == (late, in_time, is_ahead):
+                    start = runs.pop().start
+                runs.append(Stretch(*partition, start, end, late, in_time, is_ahead))
+                next_offsets[partition] = end
         before = batch
-    return [stretch for own in found.values() for stretch in own]
+    return [stretch for runs in by_partition.values() for stretch in runs]

@@ -68,9 +68,9 @@ def lines_of(path: Path) -> Iterator[Line]:
     if first.strip() and len(content) <= _MOST_BYTES and not is_json(first) and is_json(content):
         yield Line(1, content)
         return
-    found = _numbered(content)
-    yield next(found, Line(0, b"", "there is no document in the file"))
-    yield from found
+    lines = _numbered(content)
+    yield next(lines, Line(0, b"", "there is no document in the file"))
+    yield from lines
 
 
 def _numbered(content: bytes) -> Iterator[Line]:

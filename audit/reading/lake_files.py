@@ -41,9 +41,9 @@ def delta_files(folder: StoragePath) -> list[StoragePath]:
 def _actions(log: StoragePath) -> Iterator[dict[str, Any]]:
     """What the log says, in order."""
     names = names_in(log)
-    checkpoints = [(int(found.group(1)), found.group()) for name in names if (found := _CHECKPOINT.fullmatch(name))]
+    checkpoints = [(int(match.group(1)), match.group()) for name in names if (match := _CHECKPOINT.fullmatch(name))]
     newest = max((number for number, _ in checkpoints), default=-1)
-    commits = sorted(name for name in names if (found := _COMMIT.fullmatch(name)) and int(found.group(1)) > newest)
+    commits = sorted(name for name in names if (match := _COMMIT.fullmatch(name)) and int(match.group(1)) > newest)
     for name in (name for number, name in checkpoints if number == newest):
         with asking(log), (log / name).open("rb") as file:
             for action in parquet.read_table(file, columns=["metaData", "add"]).to_pylist():
@@ -66,10 +66,10 @@ def delta_rows(folder: StoragePath, files: Sequence[StoragePath], database: duck
 def _renamed(value: Any, names: dict[str, Any]) -> Any:  # noqa: ANN401 - what a table holds
     """The value with the names of the table for those of its files."""
     if isinstance(value, list):
-        return [_renamed(one, names) for one in value]
+        return [_renamed(field, names) for field in value]
     if not isinstance(value, dict):
         return value
-    return {names.get(name, (name, {}))[0]: _renamed(one, names.get(name, (name, {}))[1]) for name, one in value.items()}
+    return {names.get(name, (name, {}))[0]: _renamed(field, names.get(name, (name, {}))[1]) for name, field in value.items()}
 
 
 def delta_names(folder: StoragePath) -> dict[str, Any]:
@@ -84,6 +84,6 @@ def _names_in(kind: Any) -> dict[str, Any]:  # noqa: ANN401 - a type in Delta's 
     if kind.get("type") == "array":
         return _names_in(kind["elementType"])
     return {
-        one["metadata"].get("delta.columnMapping.physicalName", one["name"]): (one["name"], _names_in(one["type"]))
-        for one in kind.get("fields", ())
+        field["metadata"].get("delta.columnMapping.physicalName", field["name"]): (field["name"], _names_in(field["type"]))
+        for field in kind.get("fields", ())
     }

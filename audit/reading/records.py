@@ -60,43 +60,45 @@ class RecordReader:
 
     def between(self, starts: Offsets, ends: Offsets, modified_ms: Mapping[str, int] = MappingProxyType({})) -> Iterator[pa.Table]:
         """See `records_between`."""
-        left = {which: end for which, end in ends.items() if starts[which] < end}
-        if not left:
+        unread = {partition: end for partition, end in ends.items() if starts[partition] < end}
+        if not unread:
             yield SCHEMA.empty_table()
-        if files := [which for which in left if which[0] in modified_ms]:
+        if files := [partition for partition in unread if partition[0] in modified_ms]:
             yield from _lines(files, modified_ms)
-            left = {which: end for which, end in left.items() if which not in files}
-        if not left:
+            unread = {partition: end for partition, end in unread.items() if partition not in files}
+        if not unread:
             return
         if self._consumer is None:
             # The query may have counted what was aborted.
             isolation = {name: value for name, value in client_options(self._settings.kafka_options).items() if name == "isolation.level"}
             self._consumer = self._kafka.consumer({**_OPTIONS, **isolation})
         try:
-            _find_leaders(self._consumer, {topic for topic, _ in left}, self._kafka)
-            self._consumer.assign([TopicPartition(topic, number, starts[topic, number]) for topic, number in left])
-            yield from self._assigned(self._consumer, left, ends)
+            _find_leaders(self._consumer, {topic for topic, _ in unread}, self._kafka)
+            self._consumer.assign([TopicPartition(topic, number, starts[topic, number]) for topic, number in unread])
+            yield from self._assigned(self._consumer, unread, ends)
             self._consumer.unassign()
         except BaseException:  # also if no more are wanted: it would read on
             self.close()
             raise
 
-    def _assigned(self, consumer: Consumer, left: dict[tuple[str, int], int], ends: Offsets) -> Iterator[pa.Table]:
+    def _assigned(self, consumer: Consumer, unread: dict[tuple[str, int], int], ends: Offsets) -> Iterator[pa.Table]:
         heard_at, rows = time.monotonic(), list[tuple[Any, ...]]()
-        while left:
+        while unread:
             # What is there, or else the next one: `consume` waits for as many as it is asked for.
             messages = consumer.consume(_CONSUMED_AT_ONCE, timeout=0) or consumer.consume(1, timeout=0.1)
             if messages:
                 heard_at = time.monotonic()
             elif time.monotonic() - heard_at > SILENCE_SECONDS:
-                msg = f"Kafka at {self._kafka} sent nothing for {SILENCE_SECONDS} s before the end of {sorted(left)}; see the broker's log"
+                msg = (
+                    f"Kafka at {self._kafka} sent nothing for {SILENCE_SECONDS} s before the end of {sorted(unread)}; see the broker's log"
+                )
                 raise StreamgaugeError(msg)
-            before = set(left)
-            wanted = [message for message in messages if _is_wanted(message, left, ends, self._kafka)]
-            if done := before - left.keys():  # else their later records would be read, too
-                consumer.incremental_unassign([TopicPartition(*which) for which in done])
+            before = set(unread)
+            wanted = [message for message in messages if _is_wanted(message, unread, ends, self._kafka)]
+            if done := before - unread.keys():  # else their later records would be read, too
+                consumer.incremental_unassign([TopicPartition(*partition) for partition in done])
             rows += map(_row, wanted)
-            if len(rows) >= AT_ONCE or not left:
+            if len(rows) >= AT_ONCE or not unread:
                 yield _of_rows(rows)
                 rows = []
 
@@ -126,18 +128,18 @@ def _find_leaders(consumer: Consumer, topics: Iterable[str], kafka: KafkaCluster
         raise no_answer(kafka, error) from error
 
 
-def _is_wanted(message: Message, left: dict[tuple[str, int], int], ends: Offsets, kafka: KafkaCluster) -> bool:
+def _is_wanted(message: Message, unread: dict[tuple[str, int], int], ends: Offsets, kafka: KafkaCluster) -> bool:
     """Whether the message is a record before the end. Removes its partition from `left` when it has been read."""
-    error, which = message.error(), (message.topic() or "", message.partition() or 0)
+    error, partition = message.error(), (message.topic() or "", message.partition() or 0)
     if error is not None and error.code() == KafkaError._AUTO_OFFSET_RESET:
-        msg = f"Kafka has deleted records of {which[0]}-{which[1]} while they were read; verify again"
+        msg = f"Kafka has deleted records of {partition[0]}-{partition[1]} while they were read; verify again"
         raise StreamgaugeError(msg)
     if error is not None and error.code() != KafkaError._PARTITION_EOF:
         raise no_answer(kafka, KafkaException(error))
     # At its end, a partition may have offsets without records: those of transactions.
-    if error is not None or (message.offset() or 0) + 1 >= left.get(which, 0):
-        left.pop(which, None)
-    return error is None and (message.offset() or 0) < ends[which]
+    if error is not None or (message.offset() or 0) + 1 >= unread.get(partition, 0):
+        unread.pop(partition, None)
+    return error is None and (message.offset() or 0) < ends[partition]
 
 
 def _row(message: Message) -> tuple[Any, ...]:

@@ -23,10 +23,10 @@ from infrastructure.settings import Settings
 
 
 @dataclass(frozen=True)
-class Held:
-    """The rows in a topic. A record without a key has an empty one. later: the keys of records after them.
+class TopicRows:
+    """The rows of a topic up to an offset, by key; the key of a record without one is empty. later: the keys of records after it.
 
-    lost_before: the time of the oldest record left, if older ones are deleted.
+    lost_before: the time of the oldest record, if older ones have been deleted.
     """
 
     rows: Mapping[bytes, Found]
@@ -44,13 +44,13 @@ def offsets_of(topic: Topic, settings: Settings) -> dict[tuple[str, int], tuple[
 
 def ends_of(topic: Topic, settings: Settings) -> Offsets:
     """The end offsets of the topic. Raises TopicMissing."""
-    return {which: end for which, (_, end) in offsets_of(topic, settings).items()}
+    return {partition: end for partition, (_, end) in offsets_of(topic, settings).items()}
 
 
-def held(table: Table, limits: Offsets, settings: Settings) -> Held:
+def rows_below(table: Table, limits: Offsets, settings: Settings) -> TopicRows:
     """The last row of each key below the limits."""
     offsets = offsets_of(table.topic, settings)
-    starts, ends = ({which: both[number] for which, both in offsets.items()} for number in (0, 1))
+    starts, ends = ({partition: both[number] for partition, both in offsets.items()} for number in (0, 1))
     last, later, oldest = dict[bytes, bytes | None](), set[bytes](), list[datetime]()
     for records in records_between(settings, starts, ends):
         columns = (records[name].to_pylist() for name in ("topic", "partition", "offset", "key", "value"))
@@ -63,8 +63,8 @@ def held(table: Table, limits: Offsets, settings: Settings) -> Held:
         oldest += [] if time is None else [time.replace(tzinfo=UTC)]
     decode = decoder_of(table, settings)
     rows = {key: read_value(decode, value) for key, value in last.items() if value is not None}
-    has_lost = "delete" in table.topic.config.get("cleanup.policy", "delete") and any(starts.values())
-    return Held(rows, later, min(oldest, default=datetime.now(UTC)) if has_lost else None)
+    has_expired = "delete" in table.topic.config.get("cleanup.policy", "delete") and any(starts.values())
+    return TopicRows(rows, later, min(oldest, default=datetime.now(UTC)) if has_expired else None)
 
 
 def decoder_of(table: Table, settings: Settings) -> Callable[[bytes], Any]:
@@ -86,8 +86,8 @@ def _json_row(value: bytes) -> Any:  # noqa: ANN401 - any JSON value
     """A JSON value in UTF-8; its numbers are exact. Raises ValueError also for a name that is twice in an object: readers take either."""
 
     def each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        if len(found := dict(pairs)) < len(pairs):
+        if len(fields := dict(pairs)) < len(pairs):
             raise ValueError(NAME_TWICE)
-        return found
+        return fields
 
     return json.loads(value.decode(), parse_float=Decimal, object_pairs_hook=each_once)

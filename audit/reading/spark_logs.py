@@ -16,7 +16,7 @@ def entries_of(log: StoragePath) -> list[dict[str, Any]]:
     for _ in range(_ATTEMPTS):
         names = names_in(log)
         newest = max((int(name.removesuffix(".compact")) for name in names if name.endswith(".compact")), default=-1)
-        later = [str(number) for number in sorted(int(one) for one in names if one.isdigit()) if number > newest]
+        later = [str(number) for number in sorted(int(name) for name in names if name.isdigit()) if number > newest]
         texts = [text_of(log / name) for name in [f"{newest}.compact"] * (newest >= 0) + later]
         if None not in texts:  # else Spark has compacted the log meanwhile
             try:

@@ -59,7 +59,7 @@ class Recount:
 
     def load(self, facts: Iterable[Facts], records: Iterable[pa.Table]) -> None:
         """Adds the facts of all records; the next ones are read meanwhile."""
-        by_format = formats_of({one.name: one for one in facts}.values())
+        by_format = formats_of({group.name: group for group in facts}.values())
         with (
             _without_collector(),
             closing(self.database.cursor()) as beside,
@@ -70,26 +70,26 @@ class Recount:
             for _ in added:
                 pass
 
-    def judge(self, table: Table, stretches: Sequence[Stretch], newest_cut_ms: int | None, since_ms: int = 0) -> None:
-        """Tells of each fact of `table` whether it was too late. Facts outside `stretches` are left out.
+    def judge(self, table: Table, stretches: Sequence[Stretch], newest_lost_ms: int | None, since_ms: int = 0) -> None:
+        """Marks each fact of `table` as in time or too late, in table `judged`. Leaves out facts outside `stretches`.
 
-        newest_cut_ms: an upper bound of the event times of the records that the source has lost; 0: it has lost none, None: unknown.
+        newest_lost_ms: an upper bound of the event times of the records that the source has lost; 0: it has lost none, None: unknown.
         since_ms: the event time before which facts do not matter, and may be left out.
         Raises StreamgaugeError when a watermark is ahead of all facts that are left, and lost records may explain it.
         """
         rows = [
             {
-                **asdict(one),
-                "late_until": timedelta(milliseconds=one.late_until_ms) + _EPOCH,
-                "in_time_after": timedelta(milliseconds=one.in_time_after_ms) + _EPOCH,
+                **asdict(stretch),
+                "late_until": timedelta(milliseconds=stretch.late_until_ms) + _EPOCH,
+                "in_time_after": timedelta(milliseconds=stretch.in_time_after_ms) + _EPOCH,
             }
-            for one in stretches
+            for stretch in stretches
         ]
         self.database.register("stretches", pa.Table.from_pylist(rows, lateness.STRETCHES))
         names = {"facts": table.facts.name, "time": table.event_time}
         self.database.execute(lateness.JUDGED.format(**names))
         ahead = self.database.execute(lateness.WATERMARKS_AHEAD.format(**names, since=_timestamp(since_ms))).fetchall()
-        cut_until = None if newest_cut_ms is None else timedelta(milliseconds=newest_cut_ms) + _EPOCH
+        cut_until = None if newest_lost_ms is None else timedelta(milliseconds=newest_lost_ms) + _EPOCH
         if any(is_beyond_all and (cut_until is None or late_until <= cut_until) for late_until, is_beyond_all in ahead):
             msg = "Kafka has deleted the records that moved the watermark, so it is not known whether the dropped rows came too late; `streamgauge reset` recounts what is left"
             raise StreamgaugeError(msg)
@@ -98,11 +98,11 @@ class Recount:
             self.database.execute(lateness.WRONGLY_JUDGED.format(ahead=listed, delay=table.watermark, **names))
 
     def written(
-        self, table: Table, until_ms: int, condition: str = "true", noted: dict[Any, Any] | None = None
+        self, table: Table, until_ms: int, condition: str = "true", fold_state: dict[Any, Any] | None = None
     ) -> dict[bytes, list[Row | None]]:
         """All rows of `table`, by key, in the order in which they are written, of the facts of the last `judge` that meet the condition.
 
-        None is a deletion. until_ms: the watermark up to which windows are final, and timers have fired. noted: see Table.fold.
+        None is a deletion. until_ms: the watermark up to which windows are final, and timers have fired. fold_state: see Table.fold.
         """
         key = ", ".join(table.distinct or table.event_key)
         self.database.execute(lateness.COUNTED.format(key=key, condition=condition))
@@ -111,13 +111,13 @@ class Recount:
             until = timedelta(milliseconds=until_ms) + _EPOCH
             rows = [row for row in rows if _end(row) <= until]
         if table.fold is not None:
-            rows = table.fold(list(rows), until_ms, {} if noted is None else noted)
-        found: dict[bytes, list[Row | None]] = {}
+            rows = table.fold(list(rows), until_ms, {} if fold_state is None else fold_state)
+        by_key: dict[bytes, list[Row | None]] = {}
         for row in rows:
             is_deletion = row.keys() == set(table.key)
-            own = {name: value for name, value in row.items() if name != "ends" and (not table.value or name in table.value)}
-            found.setdefault(canonical_key(row, table.key), []).append(None if is_deletion else own)
-        return found
+            value = {name: value for name, value in row.items() if name != "ends" and (not table.value or name in table.value)}
+            by_key.setdefault(canonical_key(row, table.key), []).append(None if is_deletion else value)
+        return by_key
 
     def with_facts(self, table: Table, until_ms: int, condition: str, view: str = lateness.COUNTED) -> list[Row]:
         """The rows of a table's SQL, each with the facts that it is made of: their numbers in `judged`. view: makes `counted`."""
@@ -151,20 +151,20 @@ class Recount:
                 self._add(rest, by_format[of_format])
 
     def _add(self, documents: Sequence[pa.Table], facts: Collection[Facts]) -> None:
-        there = {name for (name,) in self.database.execute("SELECT table_name FROM duckdb_tables()").fetchall()}
-        new = [one for one in facts if one.name.strip('"') not in there]
+        existing = {name for (name,) in self.database.execute("SELECT table_name FROM duckdb_tables()").fetchall()}
+        new = [group for group in facts if group.name.strip('"') not in existing]
         if not new and not any(map(len, documents)):  # to plan queries takes as long as to run them over a thousand documents
             return
         self.database.register("documents", pa.concat_tables(documents))
-        steps = {name: sql for one in facts for name, sql in one.steps.items()}
+        steps = {name: sql for group in facts for name, sql in group.steps.items()}
         for name, sql in steps.items():
             self.database.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {sql}")
-        for one in facts:  # CREATE TABLE IF NOT EXISTS would plan the query also for nothing
-            sql = one.sql.format(**one.parameters)
-            if one in new:
-                self.database.execute(f"CREATE TABLE {one.name} AS FROM ({sql}) {'LIMIT 0' if one.columns_only else ''}")
-            elif not one.columns_only:
-                self.database.execute(f"INSERT INTO {one.name} {sql}")
+        for group in facts:  # CREATE TABLE IF NOT EXISTS would plan the query also for nothing
+            sql = group.sql.format(**group.parameters)
+            if group in new:
+                self.database.execute(f"CREATE TABLE {group.name} AS FROM ({sql}) {'LIMIT 0' if group.columns_only else ''}")
+            elif not group.columns_only:
+                self.database.execute(f"INSERT INTO {group.name} {sql}")
         for name in steps:  # their memory is needed no longer
             self.database.execute(f"DROP TABLE {name}")
         self.database.unregister("documents")
@@ -191,12 +191,12 @@ def _ahead(items: Iterator[T]) -> Generator[T]:
 
 def formats_of(facts: Collection[Facts]) -> dict[_Format, list[Facts]]:
     """The facts, by how their documents are read, and of which records. If a step is made of all records in any case, a choice would save nothing."""
-    made = {(one.documents, name) for one in facts if one.only is None for name in one.steps}
-    found: dict[_Format, list[Facts]] = {}
-    for one in facts:
-        is_made = any((one.documents, name) in made for name in one.steps)
-        found.setdefault((one.documents, None if is_made else one.only), []).append(one)
-    return found
+    of_all_records = {(group.documents, step) for group in facts if group.only is None for step in group.steps}
+    by_format: dict[_Format, list[Facts]] = {}
+    for group in facts:
+        has_shared_step = any((group.documents, step) in of_all_records for step in group.steps)
+        by_format.setdefault((group.documents, None if has_shared_step else group.only), []).append(group)
+    return by_format
 
 
 def _read(records: pa.Table, formats: Collection[_Format], database: duckdb.DuckDBPyConnection) -> list[pa.Table]:
@@ -210,7 +210,7 @@ def _read(records: pa.Table, formats: Collection[_Format], database: duckdb.Duck
         is_chosen = only.of(records, database)
         return of_format(records.filter(is_chosen)) if read is None else read.filter(is_chosen)
 
-    return [documents(*one) for one in formats]
+    return [documents(*of_format) for of_format in formats]
 
 
 def _timestamp(time_ms: int) -> str:

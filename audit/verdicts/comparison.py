@@ -76,7 +76,7 @@ class Excuses:
     """Why rows may differ and be none the worse.
 
     unknown_lateness: keys of rows that depend on records of which it is not known whether they were late.
-    newest_cut_ms: an upper bound of the event times of the records that the source has lost; 0: it has lost none, None: unknown.
+    newest_lost_ms: an upper bound of the event times of the records that the source has lost; 0: it has lost none, None: unknown.
     growing: the columns that more records can only increase.
     session_gap: of session windows: those that had a lost record may have begun earlier, or gone on.
     kept_for: rows of windows that ended at least this long before the newest one may have been deleted.
@@ -86,7 +86,7 @@ class Excuses:
     """
 
     unknown_lateness: AbstractSet[bytes] = frozenset()
-    newest_cut_ms: int | None = 0
+    newest_lost_ms: int | None = 0
     growing: tuple[str, ...] = ()
     session_gap: timedelta | None = None
     kept_for: timedelta | None = None
@@ -134,7 +134,7 @@ class Comparison:
             return "expired"
         if key in excuses.unknown_lateness:
             return "unknown_lateness"
-        if self._may_be_cut(key, found, self.expected.get(key)):
+        if self._may_lack_lost_records(key, found, self.expected.get(key)):
             return "not_checkable"
         return "missing" if found is None else "extra" if all(one is None for one in accepted) else "different"
 
@@ -156,29 +156,29 @@ class Comparison:
         counts_the_same = growing and any(all(_total(found, name) == _total(one, name) for name in growing) for one in (least, most))
         return not counts_the_same and _is_at_least(found, least, growing) and _is_at_least(most, found, growing)
 
-    def _may_be_cut(self, key: bytes, found: Found | None, expected: Row | None) -> bool:
+    def _may_lack_lost_records(self, key: bytes, found: Found | None, expected: Row | None) -> bool:
         """Whether lost records may have made the row what it is: they can only have added to it, and only to windows that began before them."""
         window, gap = window_of(key), self.excuses.session_gap
-        if self.excuses.newest_cut_ms == 0 or isinstance(found, Unreadable):
+        if self.excuses.newest_lost_ms == 0 or isinstance(found, Unreadable):
             return False
         if window is None:
-            return any(map(self._is_before_cut, _times(found, expected)))
-        if not self._is_before_cut(window.start - (gap or timedelta())):
+            return any(map(self._may_be_lost, _times(found, expected)))
+        if not self._may_be_lost(window.start - (gap or timedelta())):
             return False
         if found is None:  # with its first events, a session has lost its key
             return gap is not None
         return expected is None or _is_at_least(found, expected, self.excuses.growing)
 
-    def _is_before_cut(self, time: datetime) -> bool:
-        cut_ms = self.excuses.newest_cut_ms
-        return cut_ms is None or time <= datetime.fromtimestamp(cut_ms / 1000, UTC)
+    def _may_be_lost(self, time: datetime) -> bool:
+        newest_lost_ms = self.excuses.newest_lost_ms
+        return newest_lost_ms is None or time <= datetime.fromtimestamp(newest_lost_ms / 1000, UTC)
 
     @cached_property
     def _newest_end(self) -> datetime | None:
         """The end of the newest window that should be there: one that was written by mistake excuses no other."""
         if self.excuses.newest_end is not None:
             return self.excuses.newest_end
-        cut = (key for key, found in self.found.items() if self._may_be_cut(key, found, self.expected.get(key)))
+        cut = (key for key, found in self.found.items() if self._may_lack_lost_records(key, found, self.expected.get(key)))
         keys = {*self.expected, *self.under_way, *cut}
         return max((window.end for key in keys if (window := window_of(key))), default=None)
 

@@ -11,7 +11,7 @@ from audit.audited import Facts, Row, Table
 from audit.checks.dead_letters import letters_of
 from audit.checks.store import Store
 from audit.checks.table_check import TableCheck
-from audit.reading.prefix import Prefix
+from audit.reading.read_range import ReadRange
 from audit.reading.records import records_between
 from audit.reading.result_topic import ends_of
 from audit.recount import lateness
@@ -110,9 +110,9 @@ class _Row:
         table, check, key = self._table, self._check, self._key
         if window := window_of(key):
             check.narrow(TimeRange(window.start, window.end), to_the_end=with_late)
-        prefix: Prefix[Any] = check.prefix
+        read_range: ReadRange[Any] = check.read_range
         times = Facts("times", table.facts.source, _TIMES, documents=table.facts.documents, only=table.facts.only)
-        records = records_between(self._settings, prefix.starts, prefix.ends, prefix.modified_ms)
+        records = records_between(self._settings, read_range.starts, read_range.ends, read_range.modified_ms)
         self._recount.load([table.facts, times], records)
         compared = check.compared()
         comparison, totals = compared.comparison, compared.recounted.totals
@@ -120,15 +120,15 @@ class _Row:
         is_committed = expected == comparison.expected.get(key)
         if is_committed:
             condition = f"NOT is_ahead AND {condition}"
-        self._until_ms = prefix.watermark_ms(prefix.committed if is_committed else prefix.planned)
+        self._until_ms = read_range.watermark_ms(read_range.committed if is_committed else read_range.planned)
         counted, repeated, late = self._causes(condition, limit)
         letters, others = self._letters(limit)
         found = comparison.found.get(key)
         if found is None and expected is None and not late.count:
             msg = f"there is no row {key.decode()}, and none should be there: no record counts for it, and none came too late"
             raise StreamgaugeError(msg)
-        if prefix.cuts and not (counted.count or late.count):
-            msg = f"of the row {key.decode()}, no record is left: {'; '.join(prefix.notes)}"
+        if read_range.truncated and not (counted.count or late.count):
+            msg = f"of the row {key.decode()}, no record is left: {'; '.join(read_range.notes)}"
             raise StreamgaugeError(msg)
         return Explanation(
             query=table.query,
@@ -143,7 +143,7 @@ class _Row:
             letters=letters,
             other_letters=others,
             is_sum=self._sum() == expected,
-            records=prefix.records,
+            records=read_range.records,
             notes=self._notes(totals.unknown_rows, with_late=with_late),
         )
 
@@ -210,15 +210,15 @@ class _Row:
         return Some(count, [self._cause(row) for row in rows])
 
     def _cause(self, row: Row) -> Cause:
-        which, offset = (row["topic"], row["partition"]), row["offset"]
-        batch = next((one.number for one in self._check.prefix.known if one.ends.get(which, 0) > offset), -1)
+        partition, offset = (row["topic"], row["partition"]), row["offset"]
+        batch = next((one.number for one in self._check.read_range.batches if one.ends.get(partition, 0) > offset), -1)
         notes = {
             "is_unknown": "may have come too late: the journal lacks its batch",
             "is_dropped": "was dropped: the watermark was ahead of every event that counts",
             "is_counted": "another record of its event counts",
         }
         return Cause(
-            *which,
+            *partition,
             offset,
             row["kafka_time"],
             row["event_time"],
@@ -237,9 +237,9 @@ class _Row:
 
     def _letters(self, limit: int) -> tuple[Some, int]:
         """The dead letters of the records behind the row, and how many there are of others that were read."""
-        prefix = self._check.prefix
-        letters = letters_of(self._settings, prefix.topics, "", ends_of(DEAD_LETTERS, self._settings)).by_origin
-        read = {one: own for one, own in letters.items() if prefix.starts.get(one[:2], 0) <= one[2] < prefix.ends.get(one[:2], 0)}
+        read_range = self._check.read_range
+        letters = letters_of(self._settings, read_range.topics, "", ends_of(DEAD_LETTERS, self._settings)).by_origin
+        read = {one: own for one, own in letters.items() if read_range.starts.get(one[:2], 0) <= one[2] < read_range.ends.get(one[:2], 0)}
         behind = (
             'SELECT topic, partition, "offset" FROM behind UNION SELECT topic, partition, "offset" FROM judged WHERE fact IN (FROM picked)'
         )
@@ -248,10 +248,10 @@ class _Row:
         return Some(len(own), [Letter(*one, read[one][0].reasons[0]) for one in own[:limit]]), len(read) - len(own)
 
     def _notes(self, unknown_rows: int, *, with_late: bool) -> list[str]:
-        prefix = self._check.prefix
+        read_range = self._check.read_range
         unknown = f"the journal lacks batches: of {unknown_rows:,} records it is not known whether they came too late"
         return [
-            *prefix.notes,
+            *read_range.notes,
             *([unknown] if unknown_rows else []),
             *([] if with_late else ["records that came too late, after the window was final, were not read"]),
         ]

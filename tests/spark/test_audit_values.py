@@ -11,7 +11,7 @@ from decimal import Decimal
 import mutations
 import pyarrow as pa
 import pytest
-from auditing import compared_rows, facts_of, loaded, prefix, result
+from auditing import compared_rows, facts_of, loaded, read_range, result
 from auditing import records as records_of
 from avro import V1, change, in_wire_format
 from letters import reasons as told
@@ -184,7 +184,7 @@ def assert_same_letters(query, values, frame, offsets=None):
     assert offsets is None or found.keys() == offsets
     for offset, value in enumerate(values):
         letter, reason = own.get(offset), found.get(offset)
-        is_same = letter.is_told_by(replace(letter, reasons=[reason or ""])) if letter else reason is None
+        is_same = letter.matches(replace(letter, reasons=[reason or ""])) if letter else reason is None
         assert is_same, f"{value!r:.2000}: the pipeline says {reason}, the audit {letter and letter.reasons}"
 
 
@@ -290,7 +290,7 @@ def assert_same_archive(query, values, frame, lake):
     (folder / "_spark_metadata").mkdir()
     written = "\n".join(json.dumps({"path": path.as_uri(), "action": "add"}) for path in folder.glob("*.parquet"))
     (folder / "_spark_metadata" / "0").write_text(f"v1\n{written}")
-    committed = prefix(archive.facts.source, len(values), archive.files(settings))
+    committed = read_range(archive.facts.source, len(values), archive.files(settings))
     files = Files(archive, committed, recount.database)
     recount.load(files.facts, [records_of(archive.facts.source, *values)])
     counts, wrong = compared_rows(files, committed, recount.database)

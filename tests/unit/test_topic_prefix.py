@@ -6,8 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from auditing import prefix as read_by_query
-from auditing import result
+from auditing import read_range, result
 from messages import absent
 
 from contract.domains import TOPICS, name_in_kafka, plain_name
@@ -47,7 +46,7 @@ def test_every_topic_of_a_version_beside_another_has_a_name_that_kafka_takes_wit
 
 
 def test_rows_of_a_checkpoint_with_another_prefix_are_not_checked():
-    found = read_by_query("team1.nest-logs", 1).verdict(result("nest-camera-stats"), {})
+    found = read_range("team1.nest-logs", 1).verdict(result("nest-camera-stats"), {})
     facts = (
         "is of topic team1.nest-logs, and not of nest-logs",
         "set STREAMGAUGE_TOPIC_PREFIX as it was",

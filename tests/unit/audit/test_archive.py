@@ -10,7 +10,7 @@ import deltalake
 import orjson
 import pyarrow as pa
 import pytest
-from auditing import TEN_MS, Kafka, compared_rows, loaded, prefix, records, result
+from auditing import TEN_MS, Kafka, compared_rows, loaded, read_range, records, result
 from avro import V1, change, in_wire_format
 from pyarrow import parquet
 
@@ -41,9 +41,9 @@ def expected(query, *values):
 def compared(query, lake, *values, end=None, since=None):
     """What is found of an archive: rows by kind, the first wrong records, faults; and what reads its files. since: the first offset of a part."""
     settings, archive, recount = Settings(lake_uri="", home=lake.parent), result(query), Recount()
-    committed = prefix("nest-logs", len(values) if end is None else end, archive.files(settings))
+    committed = read_range("nest-logs", len(values) if end is None else end, archive.files(settings))
     if since is not None:
-        committed = replace(committed, first={("nest-logs", 0): since}, is_part=True)
+        committed = replace(committed, first_offsets={("nest-logs", 0): since}, is_part=True)
     files = Files(archive, committed, recount.database)
     recount.load(files.facts, [records("nest-logs", *map(orjson.dumps, values))])
     counts, wrong = compared_rows(files, committed, recount.database)

@@ -120,15 +120,15 @@ class TestExpired:
 
 class TestLost:
     def test_a_row_may_hold_more_than_is_left_but_not_less(self):
-        found = kinds(rows(h1=1, h2=5, h3=3), rows(h1=3, h2=2, h4=1), newest_cut_ms=AT_FIVE, growing=("count",))
+        found = kinds(rows(h1=1, h2=5, h3=3), rows(h1=3, h2=2, h4=1), newest_lost_ms=AT_FIVE, growing=("count",))
         assert found == {"not_checkable": 2, "different": 1, "missing": 1}
 
     def test_windows_that_began_after_the_last_lost_event_must_be_right(self):
-        found = kinds(rows(h5=1, h6=1), rows(h5=2, h6=2, h7=1), newest_cut_ms=AT_FIVE, growing=("count",))
+        found = kinds(rows(h5=1, h6=1), rows(h5=2, h6=2, h7=1), newest_lost_ms=AT_FIVE, growing=("count",))
         assert found == {"not_checkable": 1, "different": 1, "extra": 1}
 
     def test_a_session_that_lost_events_may_begin_earlier_and_end_later_than_what_is_left_of_it(self):
-        excuses = {"newest_cut_ms": AT_FIVE - 2 * HOUR_MS, "session_gap": timedelta(hours=1)}
+        excuses = {"newest_lost_ms": AT_FIVE - 2 * HOUR_MS, "session_gap": timedelta(hours=1)}
         assert kinds(rows(h4=1), rows(h2=2), **excuses) == {"not_checkable": 2}
         assert kinds(rows(h5=1), rows(h5=2), **excuses) == {"different": 1}
         assert kinds(rows(h4=1, h5=1), {}, **excuses) == {"not_checkable": 1, "missing": 1}
@@ -138,12 +138,12 @@ class TestLost:
     def test_a_row_without_a_window_is_not_checkable_if_one_of_its_times_is_before_the_cut(self, hour, kind):
         expected, found = ({"state": state, "since": f"2026-01-01T{at}:00:00Z"} for state, at in (("online", "09"), ("offline", hour)))
         camera = b'{"device_id":"cam-1"}'
-        assert kinds({camera: expected}, {camera: found}, newest_cut_ms=AT_FIVE) == {kind: 1}
+        assert kinds({camera: expected}, {camera: found}, newest_lost_ms=AT_FIVE) == {kind: 1}
         assert kinds({camera: expected}, {camera: found}) == {"different": 1}
 
     def test_a_value_that_cannot_be_read_is_not_excused(self):
         found = {key(1): Unreadable("x"), key(2): Unreadable("x")}
-        assert kinds(rows(h1=1), found, newest_cut_ms=AT_FIVE, growing=("count",)) == {"different": 1, "extra": 1}
+        assert kinds(rows(h1=1), found, newest_lost_ms=AT_FIVE, growing=("count",)) == {"different": 1, "extra": 1}
 
 
 def test_rows_that_may_have_been_late_are_counted_apart_if_they_differ():

@@ -302,8 +302,8 @@ def test_after_each_step_the_audit_finds_what_a_recount_of_all_records_finds(bro
         results = audited_here(broker.settings)
         whole = {(one.query, one.sink): found for (one, _), found in zip(results, verify(results, broker.settings), strict=True)}
         ours = looks(audit)
-        for which, verdict in whole.items():
-            assert told(ours[which]) == told(verdict), f"step {step}, {which}"
+        for partition, verdict in whole.items():
+            assert told(ours[partition]) == told(verdict), f"step {step}, {partition}"
             kinds |= {kind for kind, number in verdict.rows.by_kind.items() if number}
     audit.close()
     assert {"compared", "equal"} < kinds, "there were no errors to find"
@@ -442,31 +442,31 @@ def test_only_a_setting_that_decides_a_row_makes_the_audit_recount(tmp_path):
 def test_a_verdict_stands_until_the_query_or_its_topic_has_moved(watched):
     watched.wait()
     (result,) = watched.audit._results.values()
-    first = result.look()
-    assert result.look() is first
+    first = result.check()
+    assert result.check() is first
     key, row = next((key, row) for key, row in watched.pipeline.written[STATS].items() if row)
     watched.pipeline.put(STATS, key, {**row, "count": 99})
-    second = result.look()
+    second = result.check()
     assert (first.verdict, second.verdict) == ("right", "wrong")
     watched.pipeline.produce(1)
     watched.pipeline.plan(STATS)
-    assert result.look() is not second, "a batch is planned"
+    assert result.check() is not second, "a batch is planned"
 
 
 @pytest.mark.parametrize("error", [FileNotFoundError(2, "it was deleted"), duckdb.IOException("it was deleted\nby another")])
 def test_a_result_that_fails_to_be_read_is_not_checked_and_does_not_end_the_audit(watched, error):
     watched.wait()
     (result,) = watched.audit._results.values()
-    look = result.look
+    look = result.check
 
     def fail():
         raise error
 
-    result.look = fail
+    result.check = fail
     watched.wait()
     (row,) = watched.rows(VERDICTS)
     assert (row["verdict"], row["problem"]) == ("not checked", str(error).partition("\n")[0])
-    result.look = look
+    result.check = look
     watched.wait()
     assert [row["verdict"] for row in watched.rows(VERDICTS)] == ["right"]
 
@@ -492,13 +492,13 @@ def test_it_recounts_from_the_start_if_deletions_that_it_has_not_read_may_be_com
     watched.wait()
     (result,) = watched.audit._results.values()
     store, name = watched.audit._store, result.name
-    store.keep(name, replace(store.state(name), looked=datetime.now(UTC) - timedelta(hours=hours)))
+    store.save(name, replace(store.state(name), read_at=datetime.now(UTC) - timedelta(hours=hours)))
     watched.audit.close()
     watched.start()
     key = next(key for key, row in watched.pipeline.written[STATS].items() if row)
     watched.pipeline.put(STATS, key, None)
-    begun, begin = [], TableCheck.begin
-    monkeypatch.setattr(TableCheck, "begin", lambda *arguments: begun.append(True) or begin(*arguments))
+    begun, begin = [], TableCheck.start_over
+    monkeypatch.setattr(TableCheck, "start_over", lambda *arguments: begun.append(True) or begin(*arguments))
     watched.wait()
     assert bool(begun) == begins
 
@@ -534,7 +534,7 @@ def test_a_damaged_file_one_that_is_not_whole_and_one_of_other_rules_are_made_an
 
 
 def test_a_second_audit_of_a_home_says_once_that_it_waits_and_begins_when_that_one_ends(watched, monkeypatch):
-    monkeypatch.setattr(loop, "ALONE_SECONDS", 0.01)
+    monkeypatch.setattr(loop, "RETRY_SECONDS", 0.01)
     lines, tries = [], []
 
     class Stop(Event):
@@ -544,10 +544,10 @@ def test_a_second_audit_of_a_home_says_once_that_it_waits_and_begins_when_that_o
                 watched.audit.close()
             return super().wait(timeout)
 
-    second = loop.begun_when_alone(watched.broker.settings, lines.append, Stop())
+    second = loop.start_when_alone(watched.broker.settings, lines.append, Stop())
     stop = Event()
     stop.set()
-    assert loop.begun_when_alone(watched.broker.settings, lines.append, stop) is None
+    assert loop.start_when_alone(watched.broker.settings, lines.append, stop) is None
     second.close()
     waiting = f"waiting: an audit already runs in {watched.broker.settings.home}"
     assert [line.partition(": one")[0] for line in lines] == [waiting] * 2
@@ -579,7 +579,7 @@ def test_rows_that_cannot_be_checked_count_once_however_often_they_change(broker
             pipeline.put(topic, key, {**row, "first_seen": "2025-12-01T00:00:00Z"})
         (name,) = [one.name for one in audit._results.values() if one.sink == f"topic {topic}"] or [None]
         if step:  # as if records up to that time, from which the first sightings come, were deleted
-            audit._store.keep(name, replace(audit._store.state(name), cut_ms=START_MS - 1))
+            audit._store.save(name, replace(audit._store.state(name), newest_lost_ms=START_MS - 1))
         rows = looks(audit)[STATUS, f"topic {topic}"].rows
         counts.append((rows.by_kind["compared"], rows.wrong, len(pipeline.written[topic])))
         assert bool(rows.not_checkable) == bool(step)
@@ -689,13 +689,13 @@ def test_of_an_archive_it_finds_what_a_recount_of_all_records_finds(broker):
 
 def test_files_of_which_some_lack_columns_are_read_once(broker, monkeypatch):
     pipeline, audit, begun = ArchivePipeline(broker), Audit(broker.settings, print), []
-    begin = ArchiveCheck.begin
+    begin = ArchiveCheck.start_over
 
     def counted(*arguments):
         begun.append(True)
         return begin(*arguments)
 
-    monkeypatch.setattr(ArchiveCheck, "begin", counted)
+    monkeypatch.setattr(ArchiveCheck, "start_over", counted)
     for lacks in ((), ("name",), ("name",), ()):
         pipeline.plan(1)
         file = pipeline.write(1)

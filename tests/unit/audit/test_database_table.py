@@ -8,7 +8,7 @@ import pytest
 import sqlalchemy as sa
 from auditing import result
 
-from audit.checks.database_table import DatabaseTable, Held, compared, flat, read
+from audit.checks.database_table import DatabaseTable, TableState, compared, flat, read
 from infrastructure.database import Database
 from infrastructure.settings import Settings
 
@@ -48,12 +48,12 @@ def write(database, *rows, batch=3):
 
 
 def test_a_table_that_is_not_there_holds_no_batch(database):
-    assert read(MADE.name, database) == Held("", -1, [])
+    assert read(MADE.name, database) == TableState("", -1, [])
 
 
 def test_an_empty_table_holds_its_batch(database):
     write(database)
-    assert read(MADE.name, database) == Held("q", 3, [])
+    assert read(MADE.name, database) == TableState("q", 3, [])
 
 
 def test_rows_are_compared_by_key_and_with_windows_as_two_columns(database):

@@ -9,7 +9,7 @@ import pytest
 
 from audit.reading import files
 from audit.reading.checkpoints import stretches
-from audit.reading.prefix import prefix_of
+from audit.reading.read_range import read_range_of
 from audit.reading.records import records_between
 from contract.checkpoints.names import CheckpointName
 from infrastructure.errors import StreamgaugeError
@@ -77,13 +77,13 @@ def run(tmp_path):
             (folder / "offsets" / str(number)).write_text("\n".join(plan))
         for number in range(committed + 1):
             (folder / "commits" / str(number)).write_text('v1\n{"nextBatchWatermarkMs":0}')
-        return prefix_of(place, dict, settings)
+        return read_range_of(place, dict, settings)
 
     return write
 
 
-def offsets_in(prefix, settings, ends):
-    tables = records_between(settings, prefix.starts, ends, prefix.modified_ms)
+def offsets_in(read_range, settings, ends):
+    tables = records_between(settings, read_range.starts, ends, read_range.modified_ms)
     return sorted((Path(row["topic"]).name, row["offset"]) for table in tables for row in table.to_pylist())
 
 
@@ -91,26 +91,29 @@ def test_the_files_of_committed_batches_and_of_the_one_under_way_are_read_by_lin
     one, two, three = (tmp_path / name for name in ("a b.json", "2.json", "3.json"))
     for path in (one, two, three):
         path.write_text("{}\n\n{}")
-    prefix = run([one], [two], [three], committed=0, watermarks=[0, 60_000])
-    assert (prefix.committed, prefix.planned, prefix.records) == (0, 1, 2)
-    assert offsets_in(prefix, Settings(), prefix.committed_ends) == [("a b.json", 1), ("a b.json", 3)]
-    assert offsets_in(prefix, Settings(), prefix.ends) == [("2.json", 1), ("2.json", 3), ("a b.json", 1), ("a b.json", 3)]
-    found = {Path(one.topic).name: (one.late_until_ms, one.is_ahead) for one in stretches(prefix.first, prefix.known, prefix.committed)}
+    read_range = run([one], [two], [three], committed=0, watermarks=[0, 60_000])
+    assert (read_range.committed, read_range.planned, read_range.records) == (0, 1, 2)
+    assert offsets_in(read_range, Settings(), read_range.committed_ends) == [("a b.json", 1), ("a b.json", 3)]
+    assert offsets_in(read_range, Settings(), read_range.ends) == [("2.json", 1), ("2.json", 3), ("a b.json", 1), ("a b.json", 3)]
+    found = {
+        Path(one.topic).name: (one.late_until_ms, one.is_ahead)
+        for one in stretches(read_range.first_offsets, read_range.batches, read_range.committed)
+    }
     assert found == {"a b.json": (0, False), "2.json": (0, True)}
-    assert prefix.newest_cut_ms("1 minute", "0 seconds") == 0
+    assert read_range.newest_lost_ms("1 minute", "0 seconds") == 0
 
 
 def test_a_file_that_is_gone_is_a_loss_up_to_the_watermark_after_it_and_one_that_has_changed_is_named(run, tmp_path):
     one, two, three = (tmp_path / name for name in ("1.json", "2.json", "3.json"))
     for path in (one, two, three):
         path.write_text("{}")
-    prefix = run([one], [two], [three], committed=2, watermarks=[0, 60_000, 120_000])
+    read_range = run([one], [two], [three], committed=2, watermarks=[0, 60_000, 120_000])
     one.unlink()
     os.utime(two, ns=(0, 0))
-    prefix = prefix_of(prefix.place, dict, Settings(home=tmp_path))
-    assert prefix.records == 2
-    assert prefix.newest_cut_ms("1 minute", "10 seconds") == 60_000 + 70_000
-    assert prefix.notes == [
+    read_range = read_range_of(read_range.place, dict, Settings(home=tmp_path))
+    assert read_range.records == 2
+    assert read_range.newest_lost_ms("1 minute", "10 seconds") == 60_000 + 70_000
+    assert read_range.notes == [
         f"1 files that were read are no longer there: what came of them cannot be checked ({one})",
         f"1 files that were read are changed since: the query has read what they held before ({two})",
     ]

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import orjson
 import pytest
-from auditing import loaded, prefix, result
+from auditing import loaded, read_range, result
 
 from audit.checks.dead_letters import Letter, Letters, expected_letters, kinds_of_letters
 from audit.reading.checkpoints import Stretch
@@ -140,11 +140,11 @@ def test_a_lost_letter_one_too_many_one_with_another_reason_and_one_with_other_b
     assert len(right) == NUMBER // 3
 
     def kinds(by_origin):
-        found = kinds_of_letters(expected, timestamps, Letters(by_origin, None), prefix("nyc-taxi", NUMBER))
+        found = kinds_of_letters(expected, timestamps, Letters(by_origin, None), read_range("nyc-taxi", NUMBER))
         return {origin: kind for origin, kind in found.items() if kind != "equal"}
 
     assert kinds(right) == {}
-    part = replace(prefix("nyc-taxi", 60), first={("nyc-taxi", 0): 30}, is_part=True)
+    part = replace(read_range("nyc-taxi", 60), first_offsets={("nyc-taxi", 0): 30}, is_part=True)
     assert set(kinds_of_letters(expected, timestamps, Letters(right, None), part)) == {
         ("nyc-taxi", 0, offset) for offset in range(30, 60, 3)
     }

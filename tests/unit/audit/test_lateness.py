@@ -26,13 +26,13 @@ def ms(minutes):
 YEAR_2099_MS = round(datetime(2099, 1, 1, tzinfo=UTC).timestamp() * 1000)
 
 
-def judged(partitions, *batches, cut_ms=0):
+def judged(partitions, *batches, newest_lost_ms=0):
     """A recount of events. partitions: minutes after noon in order of offset, or those of one record. batches: their ends, and the watermark of the plan."""
     recount = Recount()
     recount.database.execute('CREATE TABLE events (topic VARCHAR, partition INTEGER, "offset" BIGINT, time TIMESTAMP)')
     rows = [
-        (*which, offset, (NOON + timedelta(minutes=one)).replace(tzinfo=None))
-        for which, minutes in partitions.items()
+        (*partition, offset, (NOON + timedelta(minutes=one)).replace(tzinfo=None))
+        for partition, minutes in partitions.items()
         for offset, many in enumerate(minutes)
         for one in (many if isinstance(many, list) else [many])
     ]
@@ -40,7 +40,7 @@ def judged(partitions, *batches, cut_ms=0):
     planned = [
         Batch(number, dict(zip(partitions, ends, strict=True)), watermark_ms) for number, (*ends, watermark_ms) in enumerate(batches)
     ]
-    recount.judge(EVENTS, stretches({}, planned, len(planned)), cut_ms)
+    recount.judge(EVENTS, stretches({}, planned, len(planned)), newest_lost_ms)
     return recount
 
 
@@ -108,17 +108,17 @@ def test_events_count_as_wrongly_late_when_none_of_their_rows_has_counted():
 
 class TestRetention:
     def test_a_watermark_that_what_is_cut_explains_is_right(self):
-        recount = judged({A: [20, 5, 40]}, (2, ms(15)), (3, ms(15)), (3, ms(30)), cut_ms=ms(25))
+        recount = judged({A: [20, 5, 40]}, (2, ms(15)), (3, ms(15)), (3, ms(30)), newest_lost_ms=ms(25))
         assert those(recount, WRONGLY_LATE) == []
 
     def test_one_that_it_cannot_explain_has_run_ahead(self):
-        recount = judged({A: [20, 30]}, (1, ms(15)), (1, YEAR_2099_MS), (2, YEAR_2099_MS), cut_ms=ms(25))
+        recount = judged({A: [20, 30]}, (1, ms(15)), (1, YEAR_2099_MS), (2, YEAR_2099_MS), newest_lost_ms=ms(25))
         assert those(recount, WRONGLY_LATE) == [(0, 1)]
 
-    @pytest.mark.parametrize("cut_ms", [YEAR_2099_MS + 1, None])
-    def test_whether_one_has_that_is_ahead_of_all_that_is_left_is_not_known(self, cut_ms):
+    @pytest.mark.parametrize("newest_lost_ms", [YEAR_2099_MS + 1, None])
+    def test_whether_one_has_that_is_ahead_of_all_that_is_left_is_not_known(self, newest_lost_ms):
         with pytest.raises(StreamgaugeError, match="it is not known whether the dropped rows came too late"):
-            judged({A: [20, 30]}, (1, YEAR_2099_MS), (2, YEAR_2099_MS), cut_ms=cut_ms)
+            judged({A: [20, 30]}, (1, YEAR_2099_MS), (2, YEAR_2099_MS), newest_lost_ms=newest_lost_ms)
 
 
 def batch(number, watermark_ms=0, **ends):

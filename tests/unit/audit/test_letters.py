@@ -88,7 +88,7 @@ def test_of_an_id_without_a_schema_the_registry_was_asked_or_there_were_too_many
 
 
 @pytest.mark.parametrize(
-    ("found", "is_told"),
+    ("found", "is_match"),
     [
         ("the schema of id 7 cannot be used: Illegal character in: a-b", True),
         ("the schema of id 7 cannot be used: \n; only its first 10,000,000 bytes are kept", False),
@@ -96,9 +96,9 @@ def test_of_an_id_without_a_schema_the_registry_was_asked_or_there_were_too_many
         ("the schema of id 7", False),
     ],
 )
-def test_why_a_schema_cannot_be_used_is_told_in_any_words(found, is_told):
+def test_why_a_schema_cannot_be_used_matches_in_any_words(found, is_match):
     expected = Letter({}, None, ["empty", "the schema of id 7 cannot be used: a-b is not a name"])
-    assert expected.is_told_by(Letter({}, None, [found])) == is_told
+    assert expected.matches(Letter({}, None, [found])) == is_match
 
 
 def test_a_letter_tells_its_record_also_of_centuries_to_come_and_a_long_value_is_cut():

@@ -45,7 +45,7 @@ def test_the_continuous_audit_goes_over_to_that_of_the_newest_batch(settings):
     with closing(Audit(settings, print)) as audit:
 
         def mode():
-            audit._find()
+            audit._find_results()
             return next(result.place.name.mode for result in audit._results.values() if result.query == "nest-camera-stats")
 
         assert mode() == "complete"

@@ -23,7 +23,7 @@ def test_one_reader_reads_any_parts_of_topics_one_after_the_other(tmp_path):
     ]
     with closing(RecordReader(kafka.settings)) as reader:
         for part in parts:
-            starts, ends = ({which: span[n] for which, span in part.items()} for n in (0, 1))
+            starts, ends = ({partition: span[n] for partition, span in part.items()} for n in (0, 1))
             found = [value.decode() for table in reader.between(starts, ends) for value in table["value"].to_pylist()]
             expected = [f"{topic} {number} {offset}" for (topic, number), span in part.items() for offset in range(*span)]
             assert sorted(found) == sorted(expected), part

@@ -6,7 +6,7 @@ import pytest
 from auditing import STATS, Kafka, result
 
 from audit.reading import result_topic
-from audit.reading.result_topic import decoder_of, held, read_value
+from audit.reading.result_topic import decoder_of, read_value, rows_below
 from audit.verdicts.comparison import Unreadable
 from contract.topics import ALERTS
 from infrastructure.settings import Settings
@@ -18,7 +18,7 @@ def test_each_key_has_its_last_value_below_the_limits_and_those_with_a_later_rec
     kafka.write(STATS, b'{"count":1}', None, key="deleted")
     kafka.write(STATS, b"[1]", key="of another program")
     kafka.write(STATS, b'{"count":3}', key="renewed")
-    found = held(result(STATS), {(STATS, 0): 5}, kafka.settings)
+    found = rows_below(result(STATS), {(STATS, 0): 5}, kafka.settings)
     assert found.rows == {b"renewed": {"count": 2}, b"of another program": Unreadable("expected a JSON object, found list")}
     assert found.later == {b"renewed"}
     assert found.lost_before is None
@@ -36,7 +36,7 @@ def test_of_a_topic_that_has_lost_its_oldest_records_the_time_of_the_oldest_one_
     for seconds in (3, 1, 2):
         kafka.write(ALERTS.name, b"{}", key=f"{seconds}", timestamp_ms=seconds * 1000)
     limits = {(ALERTS.name, 0): 3}
-    assert held(result("nest-alarms"), limits, kafka.settings).lost_before is None
+    assert rows_below(result("nest-alarms"), limits, kafka.settings).lost_before is None
     monkeypatch.setattr(result_topic, "offsets_of", lambda topic, _: {(topic.name, 0): (1, 3)})
-    found = held(result("nest-alarms"), limits, kafka.settings)
+    found = rows_below(result("nest-alarms"), limits, kafka.settings)
     assert (sorted(found.rows), found.lost_before) == ([b"1", b"2"], datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC))

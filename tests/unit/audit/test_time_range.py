@@ -6,10 +6,10 @@ from datetime import UTC, datetime, timedelta
 
 import orjson
 import pytest
-from auditing import prefix, records, result
+from auditing import read_range, records, result
 
 from audit.reading.checkpoints import stretches
-from audit.reading.prefix import Prefix
+from audit.reading.read_range import ReadRange
 from audit.recount.recount import Recount
 from audit.time_range import TimeRange, ms_of
 from contract.checkpoints.contents import Batch
@@ -57,7 +57,7 @@ def rows_of(table, values, read, span):
     recount, needed = Recount(), span.needed_by(table)
     start, end = read.starts[WHICH], read.ends[WHICH]
     recount.load([table.facts], [records("nyc-taxi", *values, clock=AFTER_ALL).slice(start, max(end - start, 0))])
-    recount.judge(table, stretches(read.first, read.known, len(read.known)), 0, ms_of(needed.start))
+    recount.judge(table, stretches(read.first_offsets, read.batches, len(read.batches)), 0, ms_of(needed.start))
     found = recount.written(table, ms_of(AFTER_ALL), needed.condition(table))
     return {key: rows for key, rows in found.items() if span.has(key)}
 
@@ -68,7 +68,7 @@ def test_the_rows_of_a_range_are_those_of_a_recount_of_everything_and_fewer_reco
     for _ in range(4):
         values, batches = history(rng)
         end = len(values)
-        whole = replace(prefix("nyc-taxi", end), place=of_query(tmp_path), known=batches)
+        whole = replace(read_range("nyc-taxi", end), place=of_query(tmp_path), batches=batches)
         everything = rows_of(table, values, whole, TimeRange())
         first = rng.randrange(1, 10)
         span = TimeRange(at(first), at(first + rng.randrange(1, 4)))
@@ -77,7 +77,7 @@ def test_the_rows_of_a_range_are_those_of_a_recount_of_everything_and_fewer_reco
         part = part if needed.end is None else part.until(ms_of(needed.end))
         read_in_all += part.records
         assert rows_of(table, values, part, span) == {key: rows for key, rows in everything.items() if span.has(key)}, (span, part)
-        assert part.cuts == {}, "retention has cut nothing"
+        assert part.truncated == {}, "retention has cut nothing"
     assert read_in_all < 4 * 150 * 0.8
 
 
@@ -97,30 +97,30 @@ BATCHES = [Batch(0, {WHICH: 10}, 0), Batch(1, {WHICH: 20}, ms_of(at(1))), Batch(
 )
 def test_what_can_be_before_a_time_is_bounded_by_the_watermark_the_delay_and_the_skew(sources, mode, hour, first, tmp_path):
     place = of_query(tmp_path, sources, mode)
-    found = replace(prefix("nyc-taxi", 30), place=place, known=BATCHES).since(ms_of(at(hour)), DELAY, SKEW)
-    assert found.first.get(WHICH, 0) == first
+    found = replace(read_range("nyc-taxi", 30), place=place, batches=BATCHES).since(ms_of(at(hour)), DELAY, SKEW)
+    assert found.first_offsets.get(WHICH, 0) == first
 
 
 @pytest.mark.parametrize(("hour", "end"), [(0.9, 20), (1, 20), (1.1, 30), (5, 30)])
 def test_batches_that_drop_all_of_a_time_are_not_read(hour, end):
-    found = replace(prefix("nyc-taxi", 30), known=BATCHES).until(ms_of(at(hour)))
+    found = replace(read_range("nyc-taxi", 30), batches=BATCHES).until(ms_of(at(hour)))
     assert (found.ends[WHICH], found.committed_ends[WHICH]) == (end, end)
 
 
 def test_rows_of_records_are_chosen_by_their_kafka_timestamps_and_those_that_retention_has_deleted_stay_unknown(monkeypatch):
     by_time = {ms_of(at(1)): {WHICH: 10}, ms_of(at(2)): {WHICH: 20}, ms_of(at(9)): {WHICH: None}}
-    monkeypatch.setattr("audit.reading.prefix.offsets_at", lambda _kafka, _partitions, time_ms: by_time[time_ms])
+    monkeypatch.setattr("audit.reading.read_range.offsets_at", lambda _kafka, _partitions, time_ms: by_time[time_ms])
 
     def part(whole, *hours):
-        found: Prefix = whole.at_times(TimeRange(*(hour and at(hour) for hour in hours)), None)
-        return found.first.get(WHICH, 0), found.ends[WHICH], found.cuts
+        found: ReadRange = whole.at_times(TimeRange(*(hour and at(hour) for hour in hours)), None)
+        return found.first_offsets.get(WHICH, 0), found.ends[WHICH], found.truncated
 
-    whole = prefix("nyc-taxi", 30)
+    whole = read_range("nyc-taxi", 30)
     assert part(whole, 1, 2) == (10, 20, {})
     assert part(whole, None, 1) == (0, 10, {})
     assert part(whole, 9, None) == (30, 30, {})
-    assert part(replace(whole, kept={WHICH: 15}), 1, 2) == (0, 20, {WHICH: 15})
-    files = replace(prefix("files:/a", 5), modified_ms={"files:/a": ms_of(at(1))}, kept={("files:/a", 0): 0})
+    assert part(replace(whole, retained_offsets={WHICH: 15}), 1, 2) == (0, 20, {WHICH: 15})
+    files = replace(read_range("files:/a", 5), modified_ms={"files:/a": ms_of(at(1))}, retained_offsets={("files:/a", 0): 0})
     assert [files.at_times(TimeRange(at(start), at(end)), None).records for start, end in ((2, 3), (0, 1))] == [0, 0]
 
 

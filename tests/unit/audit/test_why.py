@@ -164,11 +164,11 @@ def test_a_key_that_fits_no_row_is_one_line(kafka, key, what):
 def test_a_row_whose_records_retention_has_deleted_is_one_line(kafka, monkeypatch):
     def cut(cluster, partitions):
         return {
-            which: (5, end) if which[0] == "nest-logs" else (0, end)
-            for which, (_, end) in first_and_end_offsets(cluster, partitions).items()
+            partition: (5, end) if partition[0] == "nest-logs" else (0, end)
+            for partition, (_, end) in first_and_end_offsets(cluster, partitions).items()
         }
 
-    monkeypatch.setattr("audit.reading.prefix.first_and_end_offsets", cut)
+    monkeypatch.setattr("audit.reading.read_range.first_and_end_offsets", cut)
     with pytest.raises(StreamgaugeError, match="no record is left: retention has cut nest-logs-0"):
         explained(kafka, "2026-01-01T10")
 
