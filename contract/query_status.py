@@ -18,7 +18,7 @@ from infrastructure.settings import Settings
 from infrastructure.text import utc_text
 
 HEARTBEAT_SECONDS = 5
-"""How often, at least, the pipeline reports a query that it runs or restarts."""
+"""The longest time between two reports of a query that the pipeline runs or restarts."""
 SILENT_AFTER = timedelta(seconds=20)
 """Such a query counts as silent after this time without a report: its process is gone, or cannot reach Kafka."""
 

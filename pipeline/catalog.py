@@ -54,7 +54,7 @@ def all_queries(settings: Settings) -> tuple[Query, ...]:
 
 
 def _variants(query: Query) -> Iterator[Query]:
-    """Of an archive: the query that writes it as a Delta table. Of a compacted topic: the query of its database table, and a new version."""
+    """For an archive, the query that writes it as a Delta table. For a compacted topic, the query of its database table, and a new version."""
     if isinstance(query.sink, ParquetArchive):
         yield in_delta(query)
     elif isinstance(query.sink, CompactedTopic):

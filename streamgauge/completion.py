@@ -45,7 +45,7 @@ NAMES: dict[tuple[str, str], Callable[[], list[str]]] = {
     ("logs", "part"): _parts,
     ("break_", "fault"): _faults,
 }
-"""What a parameter can be, by its command and its name."""
+"""The possible values of a parameter, by its command and name."""
 
 
 def complete_names(command: Callable[..., Any] | None) -> None:

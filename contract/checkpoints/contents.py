@@ -28,7 +28,7 @@ WAYS_OUT = (
     "restore a copy of the whole checkpoint, and of the same time the archive or database table that the query writes, "
     "or write all again from the records that the source still has"
 )
-"""What to do about a damaged checkpoint; `streamgauge reset` is for the second way."""
+"""The two remedies for a damaged checkpoint. `streamgauge reset` is for the second."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 

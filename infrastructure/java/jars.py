@@ -32,7 +32,7 @@ _CHUNK_BYTES = 256 * 1024
 _AT_ONCE = 4
 _END_SECONDS = 1
 _PAUSES_SECONDS = (0.5, 2)
-"""Before the second and the third attempt to fetch a file."""
+"""The pauses before the second and the third attempt to fetch a file."""
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ SUPPORTED_VERSIONS = (17, 21)
 """The Java versions of Spark 4.3: https://spark.apache.org/docs/4.3.0/#downloading names 17 and 21."""
 
 LEAST_OPEN_FILES = 600
-"""Of the demo on two cores, Spark has 430 files open, the schema registry 380 and the broker 150."""
+"""In the demo on two cores, Spark has 430 files open, the schema registry 380 and the broker 150."""
 _LAUNCHER = """#!/bin/sh
 # Runs {java} without the one module that it does not have.
 for argument do

@@ -223,7 +223,7 @@ class TableReader:
             raise self._unreachable(error.args[0]) from error
 
     def _offsets_at(self, time_ms: int, offsets: Mapping[int, tuple[int, int]]) -> dict[int, int]:
-        """By partition, the offset of the first record with a timestamp of `time_ms` or later, since 1970. The partition's end if there is none."""
+        """The offset of the first record from `time_ms` on (since 1970), by partition; its end offset if there is none."""
         try:
             answers = self._consumer.offsets_for_times([TopicPartition(self.topic, number, time_ms) for number in offsets], ANSWER_SECONDS)
         except KafkaException as error:

@@ -81,7 +81,7 @@ class TopicEnds:
     def __init__(self, kafka: KafkaCluster) -> None:
         self._admin = kafka.admin()
         self.ends: dict[str, int] = {}
-        """By partition ("topic-0"), the offset of the next record. Replaced as a whole, never mutated."""
+        """The offset of the next record, by partition ("topic-0"). Replaced as a whole, never mutated."""
 
     def close(self) -> None:
         """Ends the threads of the client. See `close_producer`."""

@@ -7,4 +7,4 @@ import typer
 _OPTION = typer.Option("--format", help="how to print")
 FormatOption = Annotated[Literal["table", "json"], _OPTION]
 RowFormatOption = Annotated[Literal["table", "csv", "json"], _OPTION]
-"""Of commands that print rows of data."""
+"""The option of commands that print rows of data."""

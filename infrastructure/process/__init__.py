@@ -1,1 +1,1 @@
-"""What every program does: wait, stop, keep another out."""
+"""Waiting, stop signals, locks, logs and ports of programs."""

@@ -9,7 +9,7 @@ if TYPE_CHECKING:  # slow to import
     import psutil
 
 REMIND_SECONDS = 30
-"""After this, and then again after each such interval, a wait says what it is for."""
+"""The interval at which a wait says what it waits for."""
 RETRY_SECONDS = 0.1
 ENDED_SECONDS = 0.02
 """How often a process is asked whether it has ended."""

@@ -25,7 +25,7 @@ _PREFIX = Struct(">bI")
 """A zero byte and the schema's id."""
 BROKEN = "broken, or not what its schema says"
 AGAIN_SECONDS = 10
-"""After so long, the registry is asked again for a schema that it did not have."""
+"""The interval at which the registry is asked again for a schema that it did not have."""
 
 
 class Read(NamedTuple):
@@ -49,7 +49,7 @@ def schema_id_of(value: bytes) -> int | None:
 
 
 def payload_of(value: bytes) -> bytes:
-    """What follows the prefix."""
+    """The bytes after the prefix."""
     return value[_PREFIX.size :]
 
 

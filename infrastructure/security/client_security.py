@@ -148,7 +148,7 @@ def _user_and_password(properties: PropertiesFile) -> dict[str, str]:
 
 
 def _kerberos(properties: PropertiesFile) -> dict[str, str]:
-    """By keytab or, without one, by the ticket that `kinit` has stored."""
+    """The properties for a keytab or, without one, for the ticket that `kinit` has stored."""
     service, module = properties.value("sasl.kerberos.service.name"), login_module(properties.value(_JAAS) or _BY_TICKET)
     by_keytab = module is not None and {"keyTab", "principal"} <= module.options.keys()
     by_ticket = (

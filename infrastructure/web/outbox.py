@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 PAUSES_SECONDS = (0, 1, 2)
-"""Before each new attempt."""
+"""The pause before each new attempt."""
 LAST_ALERTS_SECONDS = 5
 MAX_WAITING = 1000
 

@@ -82,7 +82,7 @@ class State:
         return [part for row in metadata for part in _parts(row)]
 
     def overview(self, batch: int) -> Rows:
-        """What each part holds after `batch`.
+        """A row for each part of the state after `batch`.
 
         bytes_on_disk: of its operator, in all batches that are kept. key: the fields of the key. fullest: the keys with the most rows, each
         without its times and windows; empty if no key has a second row.
@@ -95,7 +95,7 @@ class State:
         return self._view(["key", "value"], lambda part: self._read(part, batchId=batch), self.parts(), keys, limit)
 
     def changes(self, batches: tuple[int, int], keys: Sequence[str], limit: int) -> Rows:
-        """What the batches from the first to the last one wrote, in their order. change: update, append (to a list) or delete."""
+        """The changes by the batches from the first to the last one, in their order. change: update, append (to a list) or delete."""
         options = {"readChangeFeed": True, "changeStartBatchId": batches[0], "changeEndBatchId": batches[1]}
         columns = ["batch", "change", "key", "value"]
         return self._view(columns, lambda part: self._read(part, **options), self.parts(), keys, limit)

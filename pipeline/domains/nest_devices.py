@@ -36,7 +36,7 @@ DEVICE = (
     "last_connection timestamp, ambient_temperature_c decimal(5,2), target_temperature_c decimal(5,2), humidity int, hvac_mode string, "
     "hvac_state string, smoke_alarm_state string, co_alarm_state string, battery_health string"
 )
-"""What is often asked of a device. A thermostat lacks the alarms, a smoke alarm the temperatures."""
+"""The fields of a device that queries often need. A thermostat lacks the alarms, a smoke alarm the temperatures."""
 _BY_NAME, _KINDS = "map<string, string>", "map<string, variant>"
 _OBJECT_IN_A_STRING = r'"\s*(?:\\[nrtu]|\{)'
 """A string that may hold the text of an object, which is none. It is rare, so only then do variants tell what is an object."""
@@ -89,7 +89,7 @@ def _may_be_object(kind: Column) -> Column:
 
 
 def readings(records: DataFrame, future: str) -> DataFrame:
-    """What thermostats read, one row per report: a reading that is reported twice gives two rows.
+    """The readings of thermostats, one row per report: a reading that is reported twice gives two rows.
 
     A reading is of the time at which the thermostat was last connected. One that is offline repeats its last reading.
 
@@ -123,7 +123,7 @@ def temperatures(read: DataFrame) -> DataFrame:
 
 
 def alarms(records: DataFrame, future: str) -> DataFrame:
-    """What smoke alarms report, one row per report, also of those that are ok: they show how far the time is.
+    """The reports of smoke alarms, one row each, also those that are ok, because they advance the watermark.
 
     records, future: as for `readings`.
     Returns topic, partition, offset, device_id, structure_id ("unknown" without one), last_connection, states (by alarm: smoke, co, battery).

@@ -177,7 +177,7 @@ def _has(text: Column, escape: str) -> Column:
 
 
 def _digits(number: Column) -> Column:
-    """Its significant digits, without sign, point, exponent and the zeros at both ends."""
+    """The significant digits of a number, without sign, point, exponent and the zeros at both ends."""
     return F.regexp_replace(_all_digits(number), r"\A0+|0+\z", "")
 
 

@@ -17,7 +17,7 @@ from infrastructure.errors import StreamgaugeError
 
 _WHOLE = T.DecimalType(38, 0)
 _BIGINT_DIGITS = 20
-"""Of the decimal that Spark takes as the common type of 1 and 2.0. A whole number of more digits is written without a fraction."""
+"""The digits of the decimal that Spark takes as the common type of 1 and 2.0. A whole number with more was written without a fraction."""
 ORIGIN = (
     T.StructType()
     .add("kafka_key", T.StringType())
@@ -42,12 +42,12 @@ class AmbiguousNames(StreamgaugeError):  # noqa: N818
 
 
 KeptAsText = dict[str, str]
-"""By path, why a field is stored as JSON text. NO_VALUE and NO_ELEMENT end with the first value, which has a type."""
+"""Why a field is stored as JSON text, by its path. NO_VALUE and NO_ELEMENT apply until the first value, which has a type."""
 NO_VALUE, NO_ELEMENT, MIXED = "an object without fields", "an array without values", "mixed types"
 WITHOUT_CORRUPT_RECORD = {"columnNameOfCorruptRecord": uuid.uuid4().hex}
 """Otherwise, from_json takes a field of the name _corrupt_record for the place of texts that it cannot read."""
 MAX_NAMES, MAX_FIELDS, MAX_TYPED_LEVELS = 200, 1000, 20
-"""Of an object that is a column of its own; of a table, at all levels; of a column. Spark's plans grow with each, and its stack is bounded."""
+"""The limits of names in an object with a column of its own, fields in a table at all levels, and levels of a column. Spark's plans grow with each."""
 
 
 def widened(columns: T.StructType, observed: T.StructType, kept_as_text: KeptAsText, unrounded: T.StructType | None = None) -> T.StructType:

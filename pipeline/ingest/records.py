@@ -14,7 +14,7 @@ from pipeline.sinks.dead_letters import dead_letters
 from pipeline.spark.session import session_config
 
 MAX_LEVELS = 100
-"""Of nested objects and arrays. Spark plans columns that are nested deeper by calls as deep, and its stack ends."""
+"""The limit of nested objects and arrays. Spark plans nested columns by recursion, and its stack is bounded."""
 
 
 def usable(records: DataFrame) -> DataFrame:

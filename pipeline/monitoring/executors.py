@@ -15,7 +15,7 @@ MEANINGS = {
     137: "killed by signal 9, most likely by the kernel because memory ran out",
     143: "stopped by signal 15",
 }
-"""What an exit code of an executor means. Codes above 128 are 128 plus the number of a signal; the others are those of Spark's ExecutorExitCode."""
+"""The meanings of an executor's exit codes. Codes above 128 are 128 plus the number of a signal; the others are those of Spark's ExecutorExitCode."""
 _EXIT_CODE = re.compile(r"exited with code (\d+)")
 
 

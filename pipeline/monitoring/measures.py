@@ -37,7 +37,7 @@ def measures(progress: dict[str, Any], now: datetime, topic_ends: Mapping[str, i
 
 
 def _operator_state(operator: dict[str, Any]) -> dict[str, Any]:
-    """What a stateful operator keeps. bytes: in memory. timers: those that wait; None if it has none, or Spark does not report how many."""
+    """The state of a stateful operator. bytes: in memory. timers: the number that wait; None if it has none, or Spark does not report how many."""
     metrics = operator.get("customMetrics", {})
     # Spark keeps each timer in two internal tables, and counts the rows of all internal tables. Lists and times to live have some too.
     has_others = any(count and ("List" in name or "TTLVars" in name) for name, count in metrics.items())

@@ -67,9 +67,9 @@ class State(Enum):
 
 @dataclass(frozen=True)
 class RunContext:
-    """What the queries of a process share.
+    """The objects that the queries of a process share.
 
-    call: runs a function in the thread of the queries. unavailable_since: since when each server that cannot be reached has been so.
+    call: runs a function in the thread of the queries. unavailable_since: when each unreachable server became so.
     """
 
     settings: Settings
@@ -84,7 +84,7 @@ class RunContext:
 
 
 class QueryLife:
-    """One query. Its methods run one after another, nearly all in one thread.
+    """The life of one query. Its methods run one after another, nearly all in one thread.
 
     state: its current state. due: when to start it, on the clock; infinite unless it is DUE or WAITING. failure: why it was given up.
     """

@@ -44,7 +44,7 @@ def locked_checkpoints(query: Query, settings: Settings) -> Iterator[None]:
 
 
 def deletions(query: Query, settings: Settings) -> list[Deletion]:
-    """What a reset of the query deletes, in order. Empty if there is nothing.
+    """The deletions of a reset of the query, in order. Empty if there is nothing to delete.
 
     Raises StreamgaugeError when the result cannot be inspected, e.g. because Kafka cannot be reached.
     """

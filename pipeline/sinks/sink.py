@@ -77,7 +77,7 @@ class Sink(ABC):
         return None
 
     def deletions(self, settings: Settings) -> list[Deletion]:  # noqa: ARG002 - of a sink that keeps nothing
-        """What a reset deletes; empty if there is nothing to delete. Raises StreamgaugeError when the sink cannot be reached."""
+        """The deletions of a reset; empty if there is nothing to delete. Raises StreamgaugeError when the sink cannot be reached."""
         return []
 
     def delta_table(self, settings: Settings) -> StoragePath | None:  # noqa: ARG002 - of a sink without one

@@ -1,4 +1,4 @@
-"""What went wrong, from Spark's exceptions."""
+"""Messages from Spark's exceptions."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -22,7 +22,7 @@ class Report(NamedTuple):
 
 
 class Status(NamedTuple):
-    """What is known about a camera. incident_ms: when it went offline after it had been steady. gone_ms: when it recently went offline.
+    """The status of a camera. incident_ms: when it went offline after it had been steady. gone_ms: when it recently went offline.
 
     first_ms: when it was first heard of since it was forgotten; None if a version without this field already knew it.
     """

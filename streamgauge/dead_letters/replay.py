@@ -27,7 +27,7 @@ REPLAY_OF = "replay_of"
 DELIVERY_SECONDS = 60
 _SENDS_AT_ONCE = 1000
 _BYTES_AT_ONCE = 64 * 1024 * 1024
-"""Beyond a gigabyte, the producer takes none."""
+"""The producer accepts at most a gigabyte of waiting records."""
 NO_RECORD, GONE, BEFORE, SUPERSEDED = (
     "never a record of a topic",
     "no longer in the topic",

@@ -13,7 +13,7 @@ from streamgauge.platform.log_file import Log
 from streamgauge.platform.processes import PidFile, start_process, stop_process
 
 EVERYTHING_RUNS = "everything runs"
-"""What the demo says when each part is ready, and its queries have begun."""
+"""The message of the demo when each part is ready, and its queries have begun."""
 _WAYS = "in the background: `streamgauge logs demo --follow` shows what it says, and `streamgauge down` stops it"
 
 

@@ -54,5 +54,5 @@ class DiskSpace:
 
 
 def most_bytes_of_topics() -> int:
-    """What the records of all topics that are not compacted take at most on the embedded broker, which deletes the oldest."""
+    """The maximum disk space of all topics that are not compacted, on the embedded broker, which deletes the oldest records."""
     return sum(topic.partitions for topic in TOPICS if not topic.is_compacted) * (PARTITION_BYTES + SEGMENT_BYTES)

@@ -37,7 +37,7 @@ LITTLE_MEMORY = {
 """Has the C library give back at once what the audit frees. With an arena for each thread, the audit takes 100 MB more; with what the allocators
 would keep, another 30 MB."""
 BREAK_PAGE_PORT = 9467
-"""Of the page of `streamgauge break --page`, if no other program uses it."""
+"""The port of the page of `streamgauge break --page`, if no other program uses it."""
 FAULTS = ("--late", "0.02", "--too-late", "0.002", "--duplicates", "0.01", "--corrupt", "0.002")
 
 

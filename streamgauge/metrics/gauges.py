@@ -37,7 +37,7 @@ class Observation:
 
     @property
     def ends(self) -> Mapping[str, int]:
-        """By partition ("topic-0"), the offset of the next record, where known."""
+        """The offset of the next record, by partition ("topic-0"), where known."""
         return self.polls[-1][1]
 
 

@@ -29,7 +29,7 @@ from streamgauge.columns import schema_of
 
 PRODUCER = "urn:streamgauge"
 RUNNING_SECONDS = 60
-"""How often, at most, a run that goes on is reported."""
+"""The shortest time between two reports of a run that continues."""
 MOST_WAITING = 1_000
 """Events that wait for the server. Further ones are lost."""
 CLOSE_SECONDS = 5

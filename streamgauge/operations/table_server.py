@@ -103,7 +103,7 @@ def _columns(fields: type[Fields]) -> pa.Schema:
 
 
 def _wanted(fields: type[Fields], asked: QueryParams) -> Mapping[str, pa.Array]:
-    """By column, the values of rows that are asked for. Raises HTTPException for an unknown column, and for a value of another type."""
+    """The requested values, by column. Raises HTTPException for an unknown column, and for a value of another type."""
     columns = _columns(fields)
     try:
         check_names("column", asked.keys(), columns.names)

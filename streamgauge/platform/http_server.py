@@ -47,7 +47,7 @@ def own_names_only(host: str, *, has_any_name: bool = True) -> Middleware:
 
 
 def _names_of_this_machine() -> list[str]:
-    """Its own name, and the one that it has in a network without a name server (mDNS)."""
+    """The name of this machine, and its name in a network without a name server (mDNS)."""
     name = socket.gethostname().lower()
     return [name, f"{name.partition('.')[0]}.local"]
 

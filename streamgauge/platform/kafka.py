@@ -52,7 +52,7 @@ class EmbeddedKafka(EmbeddedServer):
 
     @property
     def class_path(self) -> list[Path]:
-        """Its jars, whether they are in the cache or not."""
+        """The jars of the broker, whether they are in the cache or not."""
         return jars.paths("kafka", self.settings)
 
     def _prepare(self) -> Launch:

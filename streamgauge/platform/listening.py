@@ -65,7 +65,7 @@ def described(process: psutil.Process | None) -> str:
 
 
 def of_streamgauge(process: psutil.Process) -> str | None:
-    """What a process is, if Streamgauge started it: the folder for temporary files of a server is in its home."""
+    """A description of a process that Streamgauge started; None for others. A server is recognized by its folder for temporary files."""
     command: list[str] = []
     with contextlib.suppress(psutil.Error):  # also the command of another user's process on macOS
         command = process.cmdline()

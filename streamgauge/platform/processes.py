@@ -25,7 +25,7 @@ _GUARD_PROGRAM = Path(__file__).with_name("guard.py")
 KILLED_SECONDS = 10
 """How long a process may take to disappear after SIGKILL."""
 EXEC_ATTEMPTS, EXEC_SECONDS = 100, 0.01
-"""How often, and how far apart, a process is asked for its command. It has none for a moment while it becomes another program."""
+"""The number of attempts to read the command of a process, and the time between two. While a process becomes another program, it has none."""
 
 
 class Guard:

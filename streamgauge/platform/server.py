@@ -62,7 +62,7 @@ class EmbeddedServer(ABC):
 
     @property
     def does(self) -> str:
-        """What the demo prints when it is ready."""
+        """The text that the demo prints when the server is ready."""
         return self.address
 
     def is_ready(self) -> bool:
@@ -78,7 +78,7 @@ class EmbeddedServer(ABC):
     @property
     @abstractmethod
     def class_path(self) -> Sequence[Path]:
-        """Its jars."""
+        """The jars of the server."""
 
     @property
     def java(self) -> Path:

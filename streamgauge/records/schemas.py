@@ -94,7 +94,7 @@ class Schemas:
 
 
 def _documents(values: DataFrame) -> DataFrame:
-    """Those of `values` that are JSON objects which `ingest` would use, in a column `document`. The key and place that it wants of a record are made up."""
+    """The JSON objects among `values` that `ingest` would use, in a column `document`. The key and place that it needs of a record are invented."""
     place = {"key": F.lit(b"key"), "partition": F.lit(0), "offset": F.lit(0), "timestamp": F.lit(None).cast("timestamp")}
     return usable(values.withColumns(place)).select("document")
 

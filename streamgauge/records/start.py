@@ -13,7 +13,7 @@ Offsets = Mapping[int, tuple[int, int]]
 
 @dataclass(frozen=True)
 class Start:
-    """One of three: an offset; the last records of each partition; the first record of a time, in ms since 1970."""
+    """Where to begin: at an offset, at the last records of each partition, or at the first record from a time on, in ms since 1970."""
 
     offset: int | None = None
     last: int | None = None
