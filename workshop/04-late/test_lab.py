@@ -77,7 +77,7 @@ def test_people_are_counted_per_hour(lab, spark):
 
 
 def test_the_watermark_follows_the_latest_time_and_closes_hours(lab, stream):
-    """withWatermark comes before groupBy, on the column that the window is made of. After that it has no effect."""
+    """withWatermark comes before groupBy, on the column that the window is made of, with the delay `delay`. After groupBy it has no effect."""
     watermark, dropped, _ = ran(lab, stream, "update", "8 minutes")[3]
     assert (watermark, dropped) == ("11:02", "1"), (
         "after 10:30, 10:05, 11:10 and 10:59, with a delay of 8 minutes"
