@@ -279,7 +279,7 @@ def test_a_password_is_not_sent_to_a_server_that_cannot_prove_who_it_is(certific
 def test_who_sends_a_mail_does_not_wait_for_the_server():
     finished = Queue()
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        Mail(f"127.0.0.1:{silent.getsockname()[1]}", "me@here", "a@there", print).send(ALERT, finished.put)
+        Mail(f"127.0.0.1:{silent.getsockname()[1]}", "me@here", "a@there", lambda _: None).send(ALERT, finished.put)
         assert finished.empty()
 
 
