@@ -8,7 +8,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from infrastructure.errors import StreamgaugeError
 from infrastructure.settings import Settings
-from pipeline.catalog import all_queries, queries
+from pipeline.catalog import all_queries, is_new_version
 from pipeline.lake.tables import LakeTable, Table, tables
 from pipeline.query import Query
 from pipeline.sinks.archives import Archive
@@ -59,7 +59,11 @@ def sql_tables(settings: Settings) -> list[Table]:
         for table in of_lake
         if table.path in archives
     ]
-    written = {query.sink.topic: (query, query.sink) for query in queries(settings) if isinstance(query.sink, CompactedTopic)}
+    written = {
+        query.sink.topic: (query, query.sink)
+        for query in all_queries(settings)
+        if isinstance(query.sink, CompactedTopic) and not is_new_version(query)
+    }
     live = [LiveTable(name_in_sql(["live", topic.plain_name]), topic.name, "topic", *writer, settings) for topic, writer in written.items()]
     live.sort(key=attrgetter("name"))
     folders = {table.name.casefold(): table.path for table in of_lake}

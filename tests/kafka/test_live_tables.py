@@ -40,9 +40,16 @@ def test_the_list_names_them_with_their_columns(settings, tmp_path):
     done = streamgauge("query", "--format", "json", settings=settings, STREAMGAUGE_HOME=str(tmp_path))
     tables = {row["table"]: row for row in json.loads(done.stdout)}
     assert list(tables) == [
+        "live_nest_camera_activity",
         "live_nest_camera_stats",
         "live_nest_camera_status",
+        "live_nest_crowds",
+        "live_nest_temperatures",
         "live_taxi_borough_stats",
+        "live_taxi_flows",
+        "live_taxi_zone_sessions",
+        "live_taxi_zone_sessions_early",
+        "live_wikimedia_editor_sessions",
         "live_wikimedia_processed",
         "live_wikimedia_wiki_stats",
     ]
