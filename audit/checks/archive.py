@@ -11,6 +11,7 @@ import pyarrow as pa
 from audit.audited import Facts
 from audit.reading.lake_files import delta_files, parquet_files
 from audit.reading.read_range import ReadRange
+from audit.values.paths import duckdb_paths
 from audit.verdicts.comparison import MOST_SHOWN, Kind
 from infrastructure.settings import Settings
 from infrastructure.storage.paths import StoragePath, asking
@@ -78,8 +79,8 @@ class Files:
         """The columns that are not compared: DuckDB cannot read a time in them, as INT96 has it of years before -4713."""
         gone = [path for path in paths if not _exists(path)]
         damaged = self._damaged([path for path in paths if path not in gone])
-        self.readable = [str(path) for path in paths if path not in {*gone, *damaged}]
-        """The paths of the others."""
+        self.readable = [path for path in paths if path not in {*gone, *damaged}]
+        """The other files."""
         self.faults = [
             f"files of the table that are {what}, {len(bad)}: {', '.join(map(str, bad[:MOST_SHOWN]))}"
             for what, bad in (("gone", gone), ("not readable", damaged))
@@ -158,7 +159,7 @@ class Files:
     def _is_readable(self, path: StoragePath) -> bool:
         if _NO_TIME not in (error := self._error_in([path])):
             return not error
-        columns = self._database.execute("SELECT column_name FROM (DESCRIBE FROM read_parquet(?))", [str(path)]).fetchall()
+        columns = self._database.execute("SELECT column_name FROM (DESCRIBE FROM read_parquet(?))", duckdb_paths([path])).fetchall()
         errors = {name: self._error_in([path], f"""rows."{name.replace('"', '""')}" """) for (name,) in columns}
         self.left_out |= {name for name, error in errors.items() if _NO_TIME in error}
         return all(not error or name in self.left_out for name, error in errors.items())
@@ -168,13 +169,13 @@ class Files:
         sql = f"SELECT bit_xor(hash({columns})) FROM read_parquet(?, union_by_name = true) AS rows WHERE {self._bounds}"
         try:
             # Not in a transaction of the connection, which an error would end.
-            self._database.cursor().execute(sql, [[str(path) for path in paths]])
+            self._database.cursor().execute(sql, [duckdb_paths(paths)])
         except duckdb.Error as error:
             return str(error)
         return ""
 
     def _read(self) -> str:
-        listed = ", ".join("'{}'".format(path.replace("'", "''")) for path in self.readable)
+        listed = ", ".join("'{}'".format(path.replace("'", "''")) for path in duckdb_paths(self.readable))
         return f"read_parquet([{listed}], union_by_name = true, hive_partitioning = true, hive_types_autocast = false)"
 
 

@@ -92,7 +92,7 @@ class ArchiveCheck(IncrementalCheck[ArchiveProgress]):
         progress, read_range = self.progress, self.read_range
         for table in (self._expected, self._found):
             self.store.delete(table, self._done)
-        progress.files |= {str(path): _size(path) for path in read_range.sink_state if str(path) in self._files.readable}
+        progress.files |= {str(path): _size(path) for path in self._files.readable}
         self.batches.forget(read_range.committed_ends, read_range.committed)
         self.store.save(self.name, progress)
 

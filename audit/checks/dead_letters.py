@@ -157,10 +157,7 @@ def kinds_of_letters(
             return "equal"
         return "not_checkable" if found.oldest_ms is not None and timestamps[origin] < found.oldest_ms else None
 
-    def is_read(partition: tuple[str, int], offset: int) -> bool:
-        return read_range.starts.get(partition, 0) <= offset < read_range.ends.get(partition, 0)
-
-    needed = {origin: letter for origin, letter in expected.items() if is_read(origin[:2], origin[2])}
+    needed = {origin: letter for origin, letter in expected.items() if read_range.has(origin[:2], origin[2])}
     present = {origin: letters for origin, letters in found.by_origin.items() if not read_range.leaves_out(origin[:2], origin[2])}
     return kinds_by_key(present, needed, lambda letters, letter: len(letters) == 1 and letter.matches(letters[0]), excuse)
 

@@ -10,6 +10,7 @@ import duckdb
 from pyarrow import parquet
 
 from audit.reading.spark_logs import entries_of, path_of
+from audit.values.paths import duckdb_paths
 from infrastructure.errors import StreamgaugeError
 from infrastructure.storage.paths import StoragePath, asking, names_in, text_of
 
@@ -57,8 +58,7 @@ def delta_rows(folder: StoragePath, files: Sequence[StoragePath], database: duck
     """The rows in files of a Delta table. Its log may have given its columns, and their fields, other names in files."""
     if not files:
         return []
-    paths = ", ".join("'{}'".format(str(path).replace("'", "''")) for path in files)
-    rows = database.sql(f"FROM read_parquet([{paths}], union_by_name = true)").to_arrow_table().to_pylist()
+    rows = database.sql("FROM read_parquet(?, union_by_name = true)", params=[duckdb_paths(files)]).to_arrow_table().to_pylist()
     names = delta_names(folder)
     return [_renamed(row, names) for row in rows]
 

@@ -145,6 +145,10 @@ class ReadRange(Generic[T]):
             self, first_offsets=first_offsets, ends=limited(self.ends), committed_ends=limited(self.committed_ends), is_part=True
         )
 
+    def has(self, partition: tuple[str, int], offset: int) -> bool:
+        """Whether the query has read the record, and the source still has it."""
+        return self.starts.get(partition, 0) <= offset < self.ends.get(partition, 0)
+
     def leaves_out(self, partition: tuple[str, int], offset: int) -> bool:
         """Whether a record is outside the part of the range that this is."""
         return self.is_part and not self.first_offsets.get(partition, 0) <= offset < self.ends.get(partition, 0)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import duckdb
 
+from audit.values.paths import duckdb_paths
 from contract.static_tables import files_of, static_tables
 from infrastructure.errors import StreamgaugeError
 from infrastructure.settings import Settings
@@ -30,13 +31,13 @@ def create_static_tables(database: duckdb.DuckDBPyConnection, settings: Settings
 def _create(table: str, files: Sequence[Path], database: duckdb.DuckDBPyConnection) -> None:
     # Without these, DuckDB guesses: a line that begins with # is a comment, and a file with a short line has a single column.
     dialect = """delim = ',', quote = '"', escape = '"', comment = '', skip = 0, null_padding = true, strict_mode = false"""
-    quoted = ["'" + str(one).replace("'", "''") + "'" for one in files]
+    quoted = ["'" + path.replace("'", "''") + "'" for path in duckdb_paths(files)]
     columns = _COLUMNS.get(table, {})
     try:
         for file, name in zip(files, quoted, strict=True):
-            there = database.sql(f"FROM read_csv({name}, header = true, all_varchar = true, {dialect}) LIMIT 0").columns
-            if lacking := [column for column in columns if column not in there]:
-                msg = f"static table {table} lacks {', '.join(lacking)}: {file} has the columns {', '.join(there)}; expected {', '.join(columns)}"
+            found = database.sql(f"FROM read_csv({name}, header = true, all_varchar = true, {dialect}) LIMIT 0").columns
+            if lacking := [column for column in columns if column not in found]:
+                msg = f"static table {table} lacks {', '.join(lacking)}: {file} has the columns {', '.join(found)}; expected {', '.join(columns)}"
                 raise StreamgaugeError(msg)
         read = f"read_csv([{', '.join(quoted)}], header = true, all_varchar = true, union_by_name = true, {dialect})"
         database.execute(f"CREATE TABLE {table} AS SELECT coalesce(COLUMNS(*), '') FROM {read}")

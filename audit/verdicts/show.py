@@ -30,7 +30,7 @@ _STYLES = {"right": "green", "wrong": "bold red", "not checked": "yellow"}
 
 def as_json(verdicts: Sequence[Verdict]) -> str:
     """A JSON array with one object per query."""
-    found = [{**asdict(one), "verdict": one.verdict, "rows": one.rows.by_kind} for one in verdicts]
+    found = [{**asdict(verdict), "verdict": verdict.verdict, "rows": verdict.rows.by_kind} for verdict in verdicts]
     return json_of(found)
 
 
@@ -39,41 +39,41 @@ def show(verdicts: Sequence[Verdict], console: Console) -> None:
     numbers = [Column(name, justify="right", no_wrap=True) for name in ("batch", "records", "equal rows", "wrong", "too late")]
     ends = Column("query", no_wrap=True), Column("verdict", no_wrap=True)
     table = Table(ends[0], *numbers, ends[1], box=None, pad_edge=False, header_style="bold")
-    for one in verdicts:
-        table.add_row(one.query, *_cells(one), Text(one.verdict, _STYLES[one.verdict]))
+    for verdict in verdicts:
+        table.add_row(verdict.query, *_cells(verdict), Text(verdict.verdict, _STYLES[verdict.verdict]))
     console.print(table)
-    for one in verdicts:
-        if lines := _lines(one):
-            console.print(f"\n{one.query}, {one.sink}", style="bold")
+    for verdict in verdicts:
+        if lines := _lines(verdict):
+            console.print(f"\n{verdict.query}, {verdict.sink}", style="bold")
         for line in lines:
             console.print(f"  {line}")
     console.print(f"\n{_summary(verdicts)}")
 
 
-def _cells(one: Verdict) -> list[str]:
-    if one.verdict not in {"right", "wrong"}:
+def _cells(verdict: Verdict) -> list[str]:
+    if verdict.verdict not in {"right", "wrong"}:
         return [""] * 5
-    late = "" if one.lateness is None else f"{one.lateness.late_rows:,}"
-    batch = "none" if one.batch < 0 else f"{one.batch}"
-    return [batch, f"{one.records:,}", f"{one.rows.equal:,}", f"{one.rows.wrong + len(one.faults):,}", late]
+    late = "" if verdict.lateness is None else f"{verdict.lateness.late_rows:,}"
+    batch = "none" if verdict.batch < 0 else f"{verdict.batch}"
+    return [batch, f"{verdict.records:,}", f"{verdict.rows.equal:,}", f"{verdict.rows.wrong + len(verdict.faults):,}", late]
 
 
-def _lines(one: Verdict) -> list[str]:
-    rows = one.rows
-    lines = [] if one.problem is None else [f"not checked: {one.problem}"]
-    if (late := one.lateness) and late.late_rows:
+def _lines(verdict: Verdict) -> list[str]:
+    rows = verdict.rows
+    lines = [] if verdict.problem is None else [f"not checked: {verdict.problem}"]
+    if (late := verdict.lateness) and late.late_rows:
         lines.append(
             f"{late.late_rows:,} of {late.rows:,} rows came too late: {late.late_events:,} of {late.events:,} events count nowhere because of it"
         )
     lines += [f"{count:,} rows {what}" for kind, what in _NO_ERRORS.items() if (count := getattr(rows, kind))]
-    lines += one.notes
-    lines += [f"WRONG: {fault}" for fault in one.faults]
+    lines += verdict.notes
+    lines += [f"WRONG: {fault}" for fault in verdict.faults]
     if rows.wrong:
         lines.append(
             f"WRONG: {rows.wrong:,} of {rows.by_kind['compared']:,} rows: {rows.missing:,} missing, {rows.extra:,} extra, {rows.different:,} different"
         )
-    lines += _differences(one.differences, rows, "the source says", "the sink holds")
-    return lines if one.beside is None else [*lines, *_beside(one.beside)]
+    lines += _differences(verdict.differences, rows, "the source says", "the sink holds")
+    return lines if verdict.beside is None else [*lines, *_beside(verdict.beside)]
 
 
 def _differences(differences: Sequence[Difference], rows: RowCounts, expected_in: str, found_in: str) -> list[str]:
@@ -98,14 +98,14 @@ def _beside(beside: Beside) -> list[str]:
 
 
 def _summary(verdicts: Sequence[Verdict]) -> str:
-    by_verdict = {verdict: [one.query for one in verdicts if one.verdict == verdict] for verdict in _STYLES}
+    by_verdict = {word: [verdict.query for verdict in verdicts if verdict.verdict == word] for word in _STYLES}
     if wrong := by_verdict["wrong"]:
         return f"WRONG: {', '.join(wrong)}: the sink does not hold what the source says."
     if unchecked := by_verdict["not checked"]:
         return f"Not proven: {', '.join(unchecked)} could not be checked; what could be is right."
-    ahead = sum(one.rows.ahead for one in verdicts)
-    which = f", up to their last checkpoints; {ahead:,} {'row is' if ahead == 1 else 'rows are'} ahead of them" if ahead else ""
-    return f"Right: {len(by_verdict['right'])} of {len(verdicts)} queries hold exactly what their source says{which}."
+    ahead = sum(verdict.rows.ahead for verdict in verdicts)
+    limits = f", up to their last checkpoints; {ahead:,} {'row is' if ahead == 1 else 'rows are'} ahead of them" if ahead else ""
+    return f"Right: {len(by_verdict['right'])} of {len(verdicts)} queries hold exactly what their source says{limits}."
 
 
 def what_differs(difference: Difference) -> tuple[str, str]:

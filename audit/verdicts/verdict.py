@@ -111,11 +111,11 @@ def merged(verdicts: Sequence[Verdict]) -> Verdict:
     first = verdicts[0]
     return replace(
         first,
-        sink=" and ".join(dict.fromkeys(one.sink for one in verdicts)),
-        batch=min(one.batch for one in verdicts),
-        rows=sum((one.rows for one in verdicts), RowCounts()),
-        differences=[row for one in verdicts for row in one.differences][:MOST_SHOWN],
-        faults=list(dict.fromkeys(fault for one in verdicts for fault in one.faults)),
-        notes=list(dict.fromkeys(note for one in verdicts for note in one.notes)),
-        problem=next((one.problem for one in verdicts if one.problem is not None), None),
+        sink=" and ".join(dict.fromkeys(verdict.sink for verdict in verdicts)),
+        batch=min(verdict.batch for verdict in verdicts),
+        rows=sum((verdict.rows for verdict in verdicts), RowCounts()),
+        differences=[row for verdict in verdicts for row in verdict.differences][:MOST_SHOWN],
+        faults=list(dict.fromkeys(fault for verdict in verdicts for fault in verdict.faults)),
+        notes=list(dict.fromkeys(note for verdict in verdicts for note in verdict.notes)),
+        problem=next((verdict.problem for verdict in verdicts if verdict.problem is not None), None),
     )

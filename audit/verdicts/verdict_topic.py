@@ -21,15 +21,15 @@ def write_verdicts(settings: Settings, verdicts: Sequence[Verdict], times: Mappi
     Raises StreamgaugeError when Kafka does not take them.
     """
     now = datetime.now(UTC)
-    rows = {one.query.encode(): orjson.dumps(row_of(one, times.get(one.query, now))) for one in verdicts}
+    rows = {verdict.query.encode(): orjson.dumps(row_of(verdict, times.get(verdict.query, now))) for verdict in verdicts}
     write_rows(settings.kafka, VERDICTS.name, rows)
 
 
-def row_of(one: Verdict, time: datetime) -> dict[str, Any]:
+def row_of(verdict: Verdict, time: datetime) -> dict[str, Any]:
     """The verdict as of `time`. Wrong rows, and their keys, are shortened texts, so that it fits into a record."""
     names = ("query", "verdict", "sink", "batch", "records", "faults", "problem")
     wrong = [
         dict(zip(("kind", "where", "expected", "found"), (row.kind, shortened(row.where), *what_differs(row)), strict=True))
-        for row in one.differences
+        for row in verdict.differences
     ]
-    return {"time": utc_text(time), "rows": one.rows.by_kind, **{name: getattr(one, name) for name in names}, "differences": wrong}
+    return {"time": utc_text(time), "rows": verdict.rows.by_kind, **{name: getattr(verdict, name) for name in names}, "differences": wrong}

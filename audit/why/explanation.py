@@ -1,4 +1,4 @@
-"""What is behind a row of a result topic."""
+"""The explanation of a row of a result topic."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -11,10 +11,10 @@ from audit.verdicts.comparison import WRONG, Found, Kind
 
 @dataclass(frozen=True)
 class Cause:
-    """A record behind a row, of which one event is meant.
+    """A record behind a row, with one of its events.
 
-    time: Kafka's. batch: which has read it. counted: of a repeated one, the record that counts. watermark: of a late one, by which batch `batch`
-    dropped it. note: what else there is to say.
+    time: Kafka's timestamp. batch: the one that has read it. counted: if it repeats another record, the one that counts. watermark: if it is late,
+    the one by which the batch dropped it. note: further remarks.
     """
 
     topic: str
@@ -39,7 +39,7 @@ class Letter:
 
 
 @dataclass(frozen=True)
-class Some:
+class Sample:
     """The first of a number of records."""
 
     count: int
@@ -48,11 +48,11 @@ class Some:
 
 @dataclass(frozen=True)
 class Explanation:
-    """What is behind a row.
+    """The records behind a row.
 
-    kind: what it is (verdict.RowCounts). found, expected: None if there is, or should be, no such row. is_sum: whether the counted records alone
-    give the expected row. letters: those of records that are listed. other_letters: how many other records of those that were read have one;
-    any of them may have been meant for this row. records: how many were read.
+    kind: of the row (verdict.RowCounts). found, expected: None if there is, or should be, no such row. is_sum: whether the counted records alone
+    give the expected row. letters: dead letters of the records behind the row. other_letters: the number of those of other records that were
+    read; any of them may have been meant for this row. records: the number that was read.
     """
 
     query: str
@@ -61,10 +61,10 @@ class Explanation:
     kind: Kind
     found: Found | None
     expected: Row | None
-    counted: Some
-    repeated: Some
-    late: Some
-    letters: Some
+    counted: Sample
+    repeated: Sample
+    late: Sample
+    letters: Sample
     other_letters: int
     is_sum: bool
     records: int

@@ -18,7 +18,7 @@ from audit.recount import lateness
 from audit.recount.recount import canonical_key
 from audit.time_range import TimeRange
 from audit.verdicts.comparison import Comparison
-from audit.why.explanation import Cause, Explanation, Letter, Some
+from audit.why.explanation import Cause, Explanation, Letter, Sample
 from audit.why.row_key import Wanted
 from contract.checkpoints.names import CheckpointPlace
 from contract.topics import DEAD_LETTERS
@@ -51,7 +51,7 @@ _IN_ORDER = 'kafka_time, topic, partition, "offset"'
 
 
 class SeveralRows(StreamgaugeError):  # noqa: N818 - it names what was found
-    """More than one row fits what is known of the key. keys: theirs."""
+    """More than one row fits the parts of the key. keys: of these rows."""
 
     def __init__(self, keys: Sequence[bytes]) -> None:
         super().__init__(f"{len(keys):,} rows fit; name one of them by more of its key")
@@ -59,9 +59,9 @@ class SeveralRows(StreamgaugeError):  # noqa: N818 - it names what was found
 
 
 def why(table: Table, place: CheckpointPlace, key: Sequence[str], settings: Settings, *, limit: int, with_late: bool = True) -> Explanation:
-    """What is behind the row of that key, or the one that has these parts in it, as audit.why.row_key reads them.
+    """Explains the row with that key, or the only one whose key has these parts, as audit.why.row_key reads them.
 
-    with_late: whether records after the window was final are read, of which all can only be late.
+    with_late: also reads records that came after the window was final, which can only be late.
     Raises SeveralRows, and StreamgaugeError if no row fits, or retention has deleted its records.
     """
     for attempt in range(ATTEMPTS):
@@ -106,7 +106,7 @@ class _Row:
         self._until_ms = 0
 
     def explained(self, limit: int, *, with_late: bool) -> Explanation:
-        """All that is behind it, `limit` records of each kind."""
+        """The records behind the row, `limit` of each kind."""
         table, check, key = self._table, self._check, self._key
         if window := window_of(key):
             check.narrow(TimeRange(window.start, window.end), to_the_end=with_late)
@@ -149,26 +149,26 @@ class _Row:
 
     def _expected(self, comparison: Comparison) -> Row | None:
         """The row of the last committed batch, or of the batch under way if that is what the topic has."""
-        found, own = comparison.found.get(self._key), comparison.expected.get(self._key)
-        accepted = [own, *comparison.under_way.get(self._key, ())]
+        found, expected = comparison.found.get(self._key), comparison.expected.get(self._key)
+        accepted = [expected, *comparison.under_way.get(self._key, ())]
         for row in accepted:
             both = Comparison({} if found is None else {self._key: found}, {} if row is None else {self._key: row})
             if not both.counts.keys() - {"equal"}:
                 return row
-        return own
+        return expected
 
-    def _causes(self, condition: str, limit: int) -> tuple[Some, Some, Some]:
-        """The records that count, those that repeat one, and those that came too late. They are in table `behind`, but the last."""
+    def _causes(self, condition: str, limit: int) -> tuple[Sample, Sample, Sample]:
+        """The records that count, those that repeat one of them, and those that came too late. All but the last are in table `behind`."""
         names = {"time": self._table.event_time, "key": self._event, "condition": condition}
         self._pick(self._facts(condition, lateness.COUNTED))
         self._recount.database.execute(_COUNTED.format(**names))
-        counted = self._some("FROM behind WHERE nth = 1", limit)
-        repeated = self._some("FROM behind WHERE nth > 1", limit)
+        counted = self._sample("FROM behind WHERE nth = 1", limit)
+        repeated = self._sample("FROM behind WHERE nth > 1", limit)
         self._pick(self._facts(condition, lateness.ALL))
-        return counted, repeated, self._some(_LATE.format(**names), limit)
+        return counted, repeated, self._sample(_LATE.format(**names), limit)
 
     def _facts(self, condition: str, view: str) -> list[int]:
-        """The facts that make this row, of those that the view shows."""
+        """The facts in this row, of those that the view shows."""
         table, key = self._table, _parsed(self._key)
         if table.fold is not None:  # a history, of which each report may matter
             database = self._recount.database
@@ -184,34 +184,34 @@ class _Row:
         return [fact for row in rows if self._is_own(row, key, may_be_near=view == lateness.ALL) for fact in row["facts"]]
 
     def _is_own(self, row: Row, key: Mapping[str, Any], *, may_be_near: bool) -> bool:
-        """Whether a row is this one. may_be_near: or, if it is a session, one that would have been one with it."""
+        """Whether a row is this one. may_be_near: or, if it is a session, one that could have been joined with it."""
         if not (may_be_near and self._table.session_gap_us and window_of(self._key)):
             return canonical_key(row, self._table.key) == self._key
-        own = self._window
+        session = self._window
         return all(row[name] == value for name, value in key.items() if name not in {"window", "started"}) and (
-            row["window"]["start"] <= own["end"] and row["window"]["end"] >= own["start"]
+            row["window"]["start"] <= session["end"] and row["window"]["end"] >= session["start"]
         )
 
     @property
     def _window(self) -> Mapping[str, str]:
-        """The window of the session: the key may have its start alone."""
+        """The window of the session, of which the key may have the start alone."""
         key, found = _parsed(self._key), self._check.rows.get(self._key)
         if "window" in key:
             return dict(key["window"])
-        own = found.get("window") if isinstance(found, Mapping) else None
-        return dict(own or {"start": key["started"], "end": key["started"]})
+        window = found.get("window") if isinstance(found, Mapping) else None
+        return dict(window or {"start": key["started"], "end": key["started"]})
 
     def _pick(self, facts: Sequence[int]) -> None:
         self._recount.database.register("picked", pa.table({"fact": pa.array(facts, pa.int64())}))
 
-    def _some(self, sql: str, limit: int) -> Some:
+    def _sample(self, sql: str, limit: int) -> Sample:
         ((count,),) = self._recount.database.execute(f"SELECT count(*) FROM ({sql})").fetchall()
         rows = self._recount.database.sql(f"FROM ({sql}) ORDER BY {_IN_ORDER} LIMIT {limit}").to_arrow_table().to_pylist()
-        return Some(count, [self._cause(row) for row in rows])
+        return Sample(count, [self._cause(row) for row in rows])
 
     def _cause(self, row: Row) -> Cause:
         partition, offset = (row["topic"], row["partition"]), row["offset"]
-        batch = next((one.number for one in self._check.read_range.batches if one.ends.get(partition, 0) > offset), -1)
+        batch = next((batch.number for batch in self._check.read_range.batches if batch.ends.get(partition, 0) > offset), -1)
         notes = {
             "is_unknown": "may have come too late: the journal lacks its batch",
             "is_dropped": "was dropped: the watermark was ahead of every event that counts",
@@ -231,21 +231,22 @@ class _Row:
         )
 
     def _sum(self) -> Row | None:
-        """The row that the counted records give alone."""
+        """The row that the counted records alone give."""
         rows = self._recount.written(self._table, self._until_ms, "fact IN (SELECT fact FROM behind WHERE nth = 1)")
         return rows.get(self._key, [None])[-1]
 
-    def _letters(self, limit: int) -> tuple[Some, int]:
-        """The dead letters of the records behind the row, and how many there are of others that were read."""
+    def _letters(self, limit: int) -> tuple[Sample, int]:
+        """The dead letters of the records behind the row, and the number of those of other records that were read."""
         read_range = self._check.read_range
         letters = letters_of(self._settings, read_range.topics, "", ends_of(DEAD_LETTERS, self._settings)).by_origin
-        read = {one: own for one, own in letters.items() if read_range.starts.get(one[:2], 0) <= one[2] < read_range.ends.get(one[:2], 0)}
+        read = {origin: of_record for origin, of_record in letters.items() if read_range.has(origin[:2], origin[2])}
         behind = (
             'SELECT topic, partition, "offset" FROM behind UNION SELECT topic, partition, "offset" FROM judged WHERE fact IN (FROM picked)'
         )
         records = set(self._recount.database.execute(behind).fetchall())
-        own = sorted(one for one in read if one in records)
-        return Some(len(own), [Letter(*one, read[one][0].reasons[0]) for one in own[:limit]]), len(read) - len(own)
+        behind_row = sorted(read.keys() & records)
+        shown = [Letter(*origin, read[origin][0].reasons[0]) for origin in behind_row[:limit]]
+        return Sample(len(behind_row), shown), len(read) - len(behind_row)
 
     def _notes(self, unknown_rows: int, *, with_late: bool) -> list[str]:
         read_range = self._check.read_range

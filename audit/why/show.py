@@ -12,29 +12,29 @@ from rich.text import Text
 from audit.checks.dead_letters import record_named
 from audit.verdicts.comparison import MOST_SHOWN
 from audit.verdicts.show import json_of, row_text
-from audit.why.explanation import Cause, Explanation, Letter, Some
+from audit.why.explanation import Cause, Explanation, Letter, Sample
 from infrastructure.text import duration, printable
 
 _OPTIONS = orjson.OPT_NAIVE_UTC | orjson.OPT_UTC_Z
 
 
-def as_json(one: Explanation) -> str:
+def as_json(explanation: Explanation) -> str:
     """A JSON object with the fields of Explanation."""
-    return json_of(asdict(one), _OPTIONS)
+    return json_of(asdict(explanation), _OPTIONS)
 
 
-def show(one: Explanation, console: Console) -> None:
+def show(explanation: Explanation, console: Console) -> None:
     """Prints the row, then the records of each kind, then what they come to."""
-    console.print(f"{one.topic} {one.key}", style="bold")
-    console.print(f"  found     {row_text(one.found)}")
-    console.print(f"  expected  {row_text(one.expected)}")
-    _show_records("counted", one.counted, console)
-    _show_records("repeated", one.repeated, console)
-    _show_records("too late", one.late, console)
-    _show_letters(one, console)
-    for note in one.notes:
+    console.print(f"{explanation.topic} {explanation.key}", style="bold")
+    console.print(f"  found     {row_text(explanation.found)}")
+    console.print(f"  expected  {row_text(explanation.expected)}")
+    _show_records("counted", explanation.counted, console)
+    _show_records("repeated", explanation.repeated, console)
+    _show_records("too late", explanation.late, console)
+    _show_letters(explanation, console)
+    for note in explanation.notes:
         console.print(f"  {note}")
-    console.print(f"\n{_summary(one)}", style="bold red" if one.is_wrong else None)
+    console.print(f"\n{_summary(explanation)}", style="bold red" if explanation.is_wrong else None)
 
 
 def show_keys(keys: Sequence[bytes], console: Console) -> None:
@@ -45,11 +45,11 @@ def show_keys(keys: Sequence[bytes], console: Console) -> None:
         console.print(f"  ... and {len(keys) - MOST_SHOWN:,} more")
 
 
-def _show_records(kind: str, some: Some, console: Console) -> None:
-    console.print(f"\n{kind}: {_number(some.count)}")
-    if not some.first:
+def _show_records(kind: str, sample: Sample, console: Console) -> None:
+    console.print(f"\n{kind}: {_number(sample.count)}")
+    if not sample.first:
         return
-    causes = [cause for cause in some.first if isinstance(cause, Cause)]
+    causes = [cause for cause in sample.first if isinstance(cause, Cause)]
     names = ["record", "time", "event time", "batch", *([""] if any(map(_remark, causes)) else [])]
     table = Table(*(Column(name, overflow="fold") for name in names), box=None, pad_edge=False, header_style="bold")
     for cause in causes:
@@ -57,22 +57,24 @@ def _show_records(kind: str, some: Some, console: Console) -> None:
         cells = (record, _time(cause.time), _time(cause.event_time), f"{cause.batch}", _remark(cause))
         table.add_row(*(Text(printable(cell)) for cell in cells[: len(names)]))
     console.print(table)
-    _show_rest(some, console)
+    _show_rest(sample, console)
 
 
-def _show_letters(one: Explanation, console: Console) -> None:
-    console.print(f"\ndead letters of these records: {one.letters.count:,}; of other records that were read: {one.other_letters:,}")
-    for letter in one.letters.first:
+def _show_letters(explanation: Explanation, console: Console) -> None:
+    console.print(
+        f"\ndead letters of these records: {explanation.letters.count:,}; of other records that were read: {explanation.other_letters:,}"
+    )
+    for letter in explanation.letters.first:
         if isinstance(letter, Letter):
             console.print(f"  {record_named((letter.topic, letter.partition, letter.offset))}: {printable(letter.reason)}")
-    _show_rest(one.letters, console)
-    if one.other_letters:
+    _show_rest(explanation.letters, console)
+    if explanation.other_letters:
         console.print("  which of the others were meant for this row cannot be told: `streamgauge dead-letters` lists them")
 
 
-def _show_rest(some: Some, console: Console) -> None:
-    if some.count > len(some.first):
-        console.print(f"... and {some.count - len(some.first):,} more; --limit shows more")
+def _show_rest(sample: Sample, console: Console) -> None:
+    if sample.count > len(sample.first):
+        console.print(f"... and {sample.count - len(sample.first):,} more; --limit shows more")
 
 
 def _remark(cause: Cause) -> str:
@@ -85,18 +87,18 @@ def _remark(cause: Cause) -> str:
     return cause.note
 
 
-def _summary(one: Explanation) -> str:
-    number = _number(one.counted.count)
-    total = f"{number} counted, {_number(one.repeated.count)} repeated, {_number(one.late.count)} too late, of {one.records:,} records that were read"
-    if one.expected is None:
+def _summary(explanation: Explanation) -> str:
+    number = _number(explanation.counted.count)
+    total = f"{number} counted, {_number(explanation.repeated.count)} repeated, {_number(explanation.late.count)} too late, of {explanation.records:,} records that were read"
+    if explanation.expected is None:
         return f"No row should be there: {total}."
-    is_sum = "these give" if one.is_sum else "these do not give"
+    is_sum = "these give" if explanation.is_sum else "these do not give"
     found = (
         "WRONG: the topic holds another row"
-        if one.is_wrong
+        if explanation.is_wrong
         else "and the topic holds it"
-        if one.kind == "equal"
-        else f"the row in the topic is {one.kind.replace('_', ' ')}"
+        if explanation.kind == "equal"
+        else f"the row in the topic is {explanation.kind.replace('_', ' ')}"
     )
     return f"{total}: {is_sum} the expected row; {found}."
 

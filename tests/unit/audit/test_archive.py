@@ -99,6 +99,14 @@ def test_what_an_archive_holds_lacks_and_has_too_much_is_told_by_record(query, w
     assert ([row["name"] for row in files.rows_of(wrong[1][1])], files.rows_of(wrong[0][1])) == (["at 3"], [])
 
 
+@pytest.mark.parametrize(("name", "sibling"), [("h?me", "home"), ("h*me", "home"), ("h[o]me", "home"), ("h\\{o}me", "home")])
+def test_a_path_with_wildcards_is_that_path_alone(name, sibling, tmp_path):
+    for home, hour in ((name, 1), (sibling, 2)):
+        write_parquet(tmp_path / home / "lake", expected("nest-archive", *cameras(hour)))
+    counts, _, faults, _ = compared("nest-archive", tmp_path / name / "lake", *cameras(1))
+    assert (dict(counts), faults) == ({"equal": 1}, [])
+
+
 @pytest.mark.parametrize(("query", "write"), [("nest-archive", write_parquet), ("nest-archive-delta", write_delta)])
 def test_of_a_part_of_the_records_no_other_row_is_compared(query, write, tmp_path):
     lake = tmp_path / "lake"
