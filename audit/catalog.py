@@ -30,15 +30,15 @@ def audited(settings: Settings) -> Iterator[Audited]:
     A domain without a file here has none: its queries are not audited.
     """
     copied: set[str] = set()
-    for one in of_domains(settings):
-        yield one
-        if isinstance(one, Table):
-            yield from versions_of(one, settings)
-            if not one.value and one.query not in copied:
-                copied.add(one.query)
-                yield DatabaseTable(one)
-        elif isinstance(one, Archive):
-            yield one.in_delta
+    for result in of_domains(settings):
+        yield result
+        if isinstance(result, Table):
+            yield from versions_of(result, settings)
+            if not result.value and result.query not in copied:
+                copied.add(result.query)
+                yield DatabaseTable(result)
+        elif isinstance(result, Archive):
+            yield result.in_delta
     yield from ingested(settings)
 
 
@@ -53,7 +53,7 @@ def places_in(settings: Settings) -> list[CheckpointPlace]:
     return [place for place in checkpoints(settings) if place.name.mode == REAL_TIME or Checkpoint(place.folder).planned]
 
 
-def placed(one: R, places: Sequence[CheckpointPlace], settings: Settings) -> tuple[R, CheckpointPlace] | None:
+def placed(result: R, places: Sequence[CheckpointPlace], settings: Settings) -> tuple[R, CheckpointPlace] | None:
     """A result in the mode that its query has run in, and that checkpoint: of the last version, and the one in use, or else that of the last batch. None if it has not run."""
 
     def last_batch(place: CheckpointPlace) -> float:
@@ -61,7 +61,7 @@ def placed(one: R, places: Sequence[CheckpointPlace], settings: Settings) -> tup
         begun_ms = Checkpoint(place.folder).last_begun_ms
         return begun_ms if begun_ms is not None else math.inf if settings.checkpoint_interval else -1
 
-    own = [place for place in places if place.name.query == one.query]
+    own = [place for place in places if place.name.query == result.query]
     if not own:
         return None
     place = max(
@@ -73,6 +73,6 @@ def placed(one: R, places: Sequence[CheckpointPlace], settings: Settings) -> tup
             candidate.name.mode == REAL_TIME,
         ),
     )
-    if isinstance(one, Table) and place.name.mode != REAL_TIME:
-        one = replace(one, mode=place.name.mode)
-    return one, place
+    if isinstance(result, Table) and place.name.mode != REAL_TIME:
+        result = replace(result, mode=place.name.mode)
+    return result, place

@@ -48,7 +48,7 @@ def verify(
             write_verdicts(settings, verdicts)
         except StreamgaugeError as error:
             err.print(f"warning: the verdicts are not in topic verdicts: {error}")
-    words = {one.verdict for one in verdicts}
+    words = {verdict.verdict for verdict in verdicts}
     raise typer.Exit(1 if "wrong" in words else 2 if "not checked" in words else 0)
 
 
@@ -117,8 +117,8 @@ def table_named(name: str, settings: Settings) -> "Table":
     from audit.audited import Table
     from audit.catalog import audited
 
-    tables = [one for one in audited(settings) if isinstance(one, Table)]
-    by_name = {one.query: one for one in reversed(tables)} | {one.topic.plain_name: one for one in tables}
+    tables = [result for result in audited(settings) if isinstance(result, Table)]
+    by_name = {table.query: table for table in reversed(tables)} | {table.topic.plain_name: table for table in tables}
     check_names("audited result table", [plain_name(name)], sorted(by_name))
     return by_name[plain_name(name)]
 
@@ -137,38 +137,39 @@ def verdicts_of(names: Sequence[str], settings: Settings, span: "TimeRange | Non
 
     places = places_in(settings)
     everything = list(audited(settings))
-    others = {place.name.query for place in places} - {one.query for one in everything}
-    check_names("query", names, [*dict.fromkeys(one.query for one in everything), *others])
+    others = {place.name.query for place in places} - {result.query for result in everything}
+    check_names("query", names, [*dict.fromkeys(result.query for result in everything), *others])
     by_source, without_times = defaultdict(list), []
-    for one in (one for one in everything if not names or one.query in names):
-        result = placed(one, places, settings)
-        if result is None and names:
-            raise has_not_run(one, settings)
-        if result is not None and span is not None and not has_times(one):
-            without_times.append(one)
-        elif result is not None:
-            by_source[one.facts.source].append(result)
+    for result in (result for result in everything if not names or result.query in names):
+        with_place = placed(result, places, settings)
+        if with_place is None and names:
+            raise has_not_run(result, settings)
+        if with_place is not None and span is not None and not has_times(result):
+            without_times.append(result)
+        elif with_place is not None:
+            by_source[result.facts.source].append(with_place)
     if not places:
         msg = f"no query has run with STREAMGAUGE_HOME {settings.home}: there is nothing to compare. Run one first, with `streamgauge run`"
         raise StreamgaugeError(msg)
     if without_times:
-        listed = ", ".join(one.sink for one in without_times)
+        listed = ", ".join(result.sink for result in without_times)
         msg = f"rows without a time of their own, which --from and --to cannot select: {listed}; verify them without a range"
         if names:
             raise StreamgaugeError(msg)
         err.print(f"not verified: {msg}")
     partitions_by_topic(settings.kafka)  # fail at once if Kafka cannot be reached
-    found: list[Verdict] = []
+    verdicts: list[Verdict] = []
     for source, of_source in by_source.items():
         with err.status(f"{source}: recounting{' from the start' if span is None else ''}"):
-            found += verified(of_source, settings, span)
-    found += [Verdict(name, "", problem="what it writes is not audited") for name in sorted(others) if not names or name in names]
-    return [merged([one for one in found if one.query == query]) for query in dict.fromkeys(one.query for one in found)]
+            verdicts += verified(of_source, settings, span)
+    verdicts += [Verdict(name, "", problem="what it writes is not audited") for name in sorted(others) if not names or name in names]
+    return [
+        merged([verdict for verdict in verdicts if verdict.query == query])
+        for query in dict.fromkeys(verdict.query for verdict in verdicts)
+    ]
 
 
-def has_not_run(one: "Audited", settings: Settings) -> StreamgaugeError:
+def has_not_run(result: "Audited", settings: Settings) -> StreamgaugeError:
     """The error for a result whose query has not run."""
-    msg = (
-        f"{one.query} has not run with STREAMGAUGE_HOME {settings.home}: there is nothing to compare. Run it first, with `streamgauge run`"
-    )
+    msg = f"{result.query} has not run with STREAMGAUGE_HOME {settings.home}: there is nothing to compare. Run it first, with `streamgauge run`"
     return StreamgaugeError(msg)

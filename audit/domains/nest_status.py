@@ -47,12 +47,15 @@ class Spell:
 
 @dataclass
 class Memory:
-    """What is known of a camera: its spell, the one that was told last, the beginning of its incident, and when in it the camera went offline."""
+    """The state of a camera.
 
-    now: Spell | None = None
-    told: Spell | None = None
+    spell: the current one. reported: the spell of its last row. incident_ms: when its incident began. offline_ms: when it went offline in the incident.
+    """
+
+    spell: Spell | None = None
+    reported: Spell | None = None
     incident_ms: int | None = None
-    gone_ms: Sequence[int] = ()
+    offline_ms: Sequence[int] = ()
 
 
 Memories = dict[tuple[str, str], Memory]
@@ -65,50 +68,50 @@ def spells(reports: Iterable[Row], until_ms: int, silence_ms: int, forget_ms: in
     reports: in order of their times. memory: of earlier ones, up to an earlier `until_ms`; updated.
     """
     for report in (*reports, None):
-        now, moment_ms = memory.now, until_ms if report is None else report["at_ms"] - 1
+        now, moment_ms = memory.spell, until_ms if report is None else report["at_ms"] - 1
         if now is not None and now.is_online and moment_ms >= now.seen_ms + silence_ms:
-            now = memory.now = replace(now, is_online=False, is_silent=True, since_ms=now.seen_ms)
+            now = memory.spell = replace(now, is_online=False, is_silent=True, since_ms=now.seen_ms)
             yield now
         if now is not None and moment_ms >= now.seen_ms + forget_ms:
-            now = memory.now = None
+            now = memory.spell = None
             yield None
         if report is not None:
             at_ms, is_online = report["at_ms"], report["is_online"]
-            seen: list[int] = [one for one in (None if now is None else now.sighting_ms, report["sighting_ms"]) if one is not None]
+            sightings: list[int] = [ms for ms in (None if now is None else now.sighting_ms, report["sighting_ms"]) if ms is not None]
             is_new = now is None or now.is_online != is_online
             first_ms, since_ms = (at_ms if now is None else now.first_ms), (at_ms if now is None or is_new else now.since_ms)
-            memory.now = Spell(
-                is_online, is_silent=False, since_ms=since_ms, seen_ms=at_ms, sighting_ms=max(seen, default=None), first_ms=first_ms
+            memory.spell = Spell(
+                is_online, is_silent=False, since_ms=since_ms, seen_ms=at_ms, sighting_ms=max(sightings, default=None), first_ms=first_ms
             )
             if is_new:
-                yield memory.now
+                yield memory.spell
 
 
-def told(spells_of_one: Iterable[Spell | None], memory: Memory) -> Iterator[tuple[Spell | None, int | None, str | None]]:
-    """Each spell, with the beginning of its incident, and what is told of it."""
-    for spell in spells_of_one:
-        before, gone, alert = memory.told, memory.gone_ms, None
+def with_alerts(spells_of_camera: Iterable[Spell | None], memory: Memory) -> Iterator[tuple[Spell | None, int | None, str | None]]:
+    """Each spell, with the beginning of its incident and its alert."""
+    for spell in spells_of_camera:
+        before, offline_ms, alert = memory.reported, memory.offline_ms, None
         if spell is None:
-            memory.incident_ms, gone = None, ()
+            memory.incident_ms, offline_ms = None, ()
         elif spell.is_online:
-            alert = "back" if memory.incident_ms is not None and len(gone) < FLAPS else None
+            alert = "back" if memory.incident_ms is not None and len(offline_ms) < FLAPS else None
         else:
             if before is None or memory.incident_ms is None or spell.since_ms - before.since_ms > STEADY_MS:
-                memory.incident_ms, gone = spell.since_ms, ()
-            if len(gone) < FLAPS:
-                gone = (*(one for one in gone if spell.since_ms - one < STEADY_MS), spell.since_ms)
-                alert = "flapping" if len(gone) == FLAPS else "offline"
-        memory.told, memory.gone_ms = spell, gone
+                memory.incident_ms, offline_ms = spell.since_ms, ()
+            if len(offline_ms) < FLAPS:
+                offline_ms = (*(ms for ms in offline_ms if spell.since_ms - ms < STEADY_MS), spell.since_ms)
+                alert = "flapping" if len(offline_ms) == FLAPS else "offline"
+        memory.reported, memory.offline_ms = spell, offline_ms
         yield spell, memory.incident_ms, alert
 
 
 def states(reports: Sequence[Row], until_ms: int, memories: Memories, *, silence_ms: int, forget_ms: int) -> Iterator[Row]:
     """The rows of cameras, each in the order of its changes. Of a camera that is forgotten, only its id."""
     by_camera: dict[tuple[str, str], Sequence[Row]] = dict.fromkeys(memories, ())
-    by_camera |= {camera: list(own) for camera, own in groupby(reports, itemgetter("device_id", "zip_code"))}
-    for (device_id, zip_code), own in by_camera.items():
+    by_camera |= {camera: list(group) for camera, group in groupby(reports, itemgetter("device_id", "zip_code"))}
+    for (device_id, zip_code), of_camera in by_camera.items():
         memory = memories.setdefault((device_id, zip_code), Memory())
-        for spell, incident_ms, alert in told(spells(own, until_ms, silence_ms, forget_ms, memory), memory):
+        for spell, incident_ms, alert in with_alerts(spells(of_camera, until_ms, silence_ms, forget_ms, memory), memory):
             if spell is None:
                 yield {"device_id": device_id}
                 continue
@@ -124,7 +127,7 @@ def states(reports: Sequence[Row], until_ms: int, memories: Memories, *, silence
                 "incident": _text(incident_ms),
                 "first_seen": _text(spell.first_ms),
             }
-        if memory.now is None:
+        if memory.spell is None:
             del memories[device_id, zip_code]
 
 

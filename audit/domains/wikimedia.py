@@ -190,7 +190,7 @@ def _columns(fields: tuple[str, ...]) -> list[str]:
 
 
 def reader_of(registry: SchemaRegistry) -> AvroReader:
-    return AvroReader(registry, read_by=partial(read_by, own=OWN))
+    return AvroReader(registry, read_by=partial(read_by, reader_schema=OWN))
 
 
 def audited(settings: Settings) -> tuple[Table | Archive | DeadLetters, ...]:

@@ -25,49 +25,49 @@ _MARKER = "_is_read"
 _NAME = re.compile(r"[^\W\d]\w*")
 
 
-def read_by(schema: Schema, own: Schema) -> Schema:
+def read_by(schema: Schema, reader_schema: Schema) -> Schema:
     """The schema by which values are read that were written by a valid `schema`. own: the project's.
 
     Numbers are as they are written, times too, except for decimals, and milliseconds, which become microseconds. A value of a type that the
     project does not read as its own cannot be read. Raises ValueError with the reason why queries cannot use the schema.
     """
-    expanded, own = expand_schema(schema), expand_schema(own)
+    expanded, reader_schema = expand_schema(schema), expand_schema(reader_schema)
     if not is_record(expanded):
         msg = "it is not a record"
         raise ValueError(msg)
-    for problem in _problems(expanded, own, (_MARKER,)):
+    for problem in _problems(expanded, reader_schema, (_MARKER,)):
         raise ValueError(problem)
-    return _as_read(expanded, own, {}, count())
+    return _as_read(expanded, reader_schema, {}, count())
 
 
-def _problems(schema: Schema, own: Schema | None, others: tuple[str, ...] = ()) -> Iterator[str]:
+def _problems(schema: Schema, reader_schema: Schema | None, others: tuple[str, ...] = ()) -> Iterator[str]:
     """Why queries cannot use a type. own: the project's type for the same. others: names of fields that are taken."""
     for kind in (kind for kind in branches_of(schema) if isinstance(kind, dict)):
         if kind.get("logicalType") == "decimal" and kind["type"] in {"bytes", "fixed"} and kind.get("precision", 0) > _MOST_DIGITS:
             yield f"it has a decimal of {kind['precision']} digits; at most {_MOST_DIGITS} can be kept"
-        if _is(own, "long") and kind["type"] in _NUMBERS and kind.get("logicalType") in _LOGICAL:
+        if _is(reader_schema, "long") and kind["type"] in _NUMBERS and kind.get("logicalType") in _LOGICAL:
             yield f"a number of the project's is a {kind['logicalType']} in it"
         if not is_record(kind):
             yield from (problem for part in parts_of(kind) for problem in _problems(part, None))
             continue
-        owns, fields = _fields(own), [field for field in kind["fields"] if _is_column(field["type"])]
+        reader_fields, fields = _fields(reader_schema), [field for field in kind["fields"] if _is_column(field["type"])]
         names = [field["name"] for field in fields]
-        names += [*others, *(owns.keys() - names)]
+        names += [*others, *(reader_fields.keys() - names)]
         if twins := [name for name, number in Counter(map(str.lower, names)).items() if number > 1]:
             yield f"it has several fields whose names are {twins[0]} in lower case, of which queries have one"
         if bad := [name for name in _names(kind) if not _NAME.fullmatch(name)]:
             yield f"{bad[0]} is not a name"
         for field in fields:
-            yield from _problems(field["type"], owns.get(field["name"]))
+            yield from _problems(field["type"], reader_fields.get(field["name"]))
 
 
-def _is(own: Schema | None, name: str) -> bool:
-    return own is not None and name in {kind["type"] if isinstance(kind, dict) else kind for kind in branches_of(own)}
+def _is(reader_schema: Schema | None, name: str) -> bool:
+    return reader_schema is not None and name in {kind["type"] if isinstance(kind, dict) else kind for kind in branches_of(reader_schema)}
 
 
-def _fields(own: Schema | None) -> Mapping[str, Schema]:
+def _fields(reader_schema: Schema | None) -> Mapping[str, Schema]:
     """The types of the fields of the project's record, by name."""
-    record: Schema = next((kind for kind in branches_of(own) if is_record(kind)), {"fields": []})
+    record: Schema = next((kind for kind in branches_of(reader_schema) if is_record(kind)), {"fields": []})
     return {field["name"]: field["type"] for field in record["fields"]}
 
 
@@ -90,10 +90,10 @@ def _is_column_of(kind: Schema) -> bool:
     return kind["type"] != "null" and all(map(_is_column, parts_of(kind)))
 
 
-def _as_read(schema: Schema, own: Schema | None, enclosing: Mapping[str, str], numbers: Iterator[int]) -> Schema:
+def _as_read(schema: Schema, reader_schema: Schema | None, enclosing: Mapping[str, str], numbers: Iterator[int]) -> Schema:
     """See read_by. enclosing: the new names of the types around. numbers: for the next ones, as each type has a name once in a schema."""
     if isinstance(schema, list):
-        return [_as_read(kind, own, enclosing, numbers) for kind in schema]
+        return [_as_read(kind, reader_schema, enclosing, numbers) for kind in schema]
     if isinstance(schema, str) and schema not in PRIMITIVE:
         return enclosing[schema]
     old: Schema = {"type": schema} if isinstance(schema, str) else schema
@@ -105,13 +105,18 @@ def _as_read(schema: Schema, own: Schema | None, enclosing: Mapping[str, str], n
         if name in old:
             new[name] = _as_read(old[name], None, enclosing, numbers)
     if "fields" in old:
-        owns = _fields(own)
+        reader_fields = _fields(reader_schema)
         new["fields"] = [
-            {"name": field["name"], "type": _as_read(field["type"], owns.get(field["name"]), enclosing, numbers)} for field in old["fields"]
+            {"name": field["name"], "type": _as_read(field["type"], reader_fields.get(field["name"]), enclosing, numbers)}
+            for field in old["fields"]
         ]
-    if own is not None and old["type"] != "null" and not any(_is(own, name) and old["type"] in kinds for name, kinds in _READ_AS.items()):
+    if (
+        reader_schema is not None
+        and old["type"] != "null"
+        and not any(_is(reader_schema, name) and old["type"] in kinds for name, kinds in _READ_AS.items())
+    ):
         return {**new, "logicalType": "unreadable"}
-    if _is(own, "string"):
+    if _is(reader_schema, "string"):
         return {"type": "string" if old["type"] == "bytes" else old["type"]}
     if old.get("logicalType") == "decimal" and old.get("precision"):
         return {**new, "logicalType": "exact-decimal", "digits": old["precision"], "places": old.get("scale", 0)}

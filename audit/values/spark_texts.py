@@ -50,9 +50,9 @@ def _json(value: Any, written: Callable[[str], str]) -> str:  # noqa: ANN401 - a
         case str() as text:
             return _quoted(text)
         case dict() as fields:
-            return "{" + ",".join(f"{_quoted(name)}:{_json(one, written)}" for name, one in fields.items()) + "}"
+            return "{" + ",".join(f"{_quoted(name)}:{_json(field, written)}" for name, field in fields.items()) + "}"
         case list() as elements:
-            return "[" + ",".join(_json(one, written) for one in elements) + "]"
+            return "[" + ",".join(_json(element, written) for element in elements) + "]"
         case other:
             return json.dumps(other)
 
@@ -65,7 +65,7 @@ def _unmarked(value: Any) -> Any:  # noqa: ANN401 - any JSON value
 def _quoted(text: str) -> str:
     """A string in JSON, with the escapes of Java's Jackson: also of both halves of a character beyond the first 65,536."""
     escaped = text.translate(_ESCAPES)
-    return '"' + "".join(one if one <= "\uffff" else _halves(one) for one in escaped) + '"'
+    return '"' + "".join(character if character <= "\uffff" else _halves(character) for character in escaped) + '"'
 
 
 def _halves(character: str) -> str:

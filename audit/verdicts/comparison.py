@@ -51,10 +51,10 @@ def kinds_by_key(
     """What is found at each key. excuse: what it is if it is not as expected, None if that is wrong."""
 
     def kind(key: K) -> Kind:
-        one, other = found.get(key), expected.get(key)
-        if one is not None and other is not None and is_same(one, other):
+        found_row, expected_row = found.get(key), expected.get(key)
+        if found_row is not None and expected_row is not None and is_same(found_row, expected_row):
             return "equal"
-        return excuse(key) or ("missing" if one is None else "extra" if other is None else "different")
+        return excuse(key) or ("missing" if found_row is None else "extra" if expected_row is None else "different")
 
     return {key: kind(key) for key in found.keys() | expected.keys()}
 
@@ -126,7 +126,7 @@ class Comparison:
 
     def _kind(self, key: bytes) -> Kind:
         found, accepted, excuses = self.found.get(key), self._accepted(key), self.excuses
-        if any(is_same(found, one) for one in accepted):
+        if any(is_same(found, row) for row in accepted):
             return "different" if key in self.unwritten else "equal"
         if excuses.is_real_time and key in self.under_way and self._is_between(found, accepted):
             return "different" if key in self.unwritten else "ahead"
@@ -136,7 +136,7 @@ class Comparison:
             return "unknown_lateness"
         if self._may_lack_lost_records(key, found, self.expected.get(key)):
             return "not_checkable"
-        return "missing" if found is None else "extra" if all(one is None for one in accepted) else "different"
+        return "missing" if found is None else "extra" if all(row is None for row in accepted) else "different"
 
     def _accepted(self, key: bytes) -> Sequence[Row | None]:
         """What the key may hold, None for nothing."""
@@ -153,7 +153,7 @@ class Comparison:
         if found.keys() - growing != most.keys() - growing or not found.keys() <= most.keys():
             return False
         least = accepted[0] or {}
-        counts_the_same = growing and any(all(_total(found, name) == _total(one, name) for name in growing) for one in (least, most))
+        counts_the_same = growing and any(all(_total(found, name) == _total(row, name) for name in growing) for row in (least, most))
         return not counts_the_same and _is_at_least(found, least, growing) and _is_at_least(most, found, growing)
 
     def _may_lack_lost_records(self, key: bytes, found: Found | None, expected: Row | None) -> bool:

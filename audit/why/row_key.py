@@ -38,21 +38,21 @@ class Wanted:
     def fits(self, key: Mapping[str, Any]) -> bool:
         """Whether a key is one of those."""
         return all(_fits(value, key.get(name)) for name, value in self.by_name.items()) and all(
-            any(_fits(value, own) for own in key.values()) for value in self.anywhere
+            any(_fits(value, actual) for actual in key.values()) for value in self.anywhere
         )
 
     def nothing_fits(self, keys: Iterable[Mapping[str, Any]]) -> str:
         """One line on keys of which none fits: what no key has, and the nearest values that there are."""
         known: dict[str, set[str]] = {}
         for key in keys:
-            for name, own in key.items():
-                known.setdefault(name, set()).add(_text(own))
+            for name, actual in key.items():
+                known.setdefault(name, set()).add(_text(actual))
         everything = set().union(*known.values())
         asked = [(name, value, known.get(name, set())) for name, value in self.by_name.items()]
         asked += [("", value, everything) for value in self.anywhere]
         for name, value, values in asked:
             text = _text(value)
-            if not any(_fits(value, own) for own in values):
+            if not any(_fits(value, actual) for actual in values):
                 near = difflib.get_close_matches(text, values, NEAREST, 0) or ["none, as there are no rows"]
                 return f"no row has {f'{name}={text}' if name else text}; the nearest: {', '.join(near)}"
         return "no row has all of these values"
@@ -67,12 +67,12 @@ def _object(text: str) -> dict[str, Any]:
     return found
 
 
-def _fits(wanted: Any, own: Any) -> bool:  # noqa: ANN401 - values of keys
+def _fits(wanted: Any, actual: Any) -> bool:  # noqa: ANN401 - values of keys
     """Whether a value is the one wanted. Of a time, or the start of a window, the beginning is enough: 2026-01-01T10."""
-    if isinstance(wanted, Mapping) and isinstance(own, Mapping):
-        return all(_fits(value, own.get(name)) for name, value in wanted.items())
-    text, of_own = _text(wanted), _text(own)
-    return text == of_own or (_is_time(of_own) and of_own.startswith(_as_utc(text)))
+    if isinstance(wanted, Mapping) and isinstance(actual, Mapping):
+        return all(_fits(value, actual.get(name)) for name, value in wanted.items())
+    text, actual_text = _text(wanted), _text(actual)
+    return text == actual_text or (_is_time(actual_text) and actual_text.startswith(_as_utc(text)))
 
 
 def _text(value: Any) -> str:  # noqa: ANN401 - a value of a key

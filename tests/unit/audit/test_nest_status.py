@@ -2,7 +2,7 @@
 
 import random
 
-from audit.domains.nest_status import Memory, spells, told
+from audit.domains.nest_status import Memory, spells, with_alerts
 from pipeline.state.offline import Camera, Limits, Report, advance
 
 MINUTE_MS = 60_000
@@ -35,7 +35,7 @@ def by_audit(seen, *watermarks):
         changes += [
             spell
             and (spell.is_online, spell.is_silent, spell.since_ms, spell.seen_ms, spell.sighting_ms, incident_ms, spell.first_ms, alert)
-            for spell, incident_ms, alert in told(own, memory)
+            for spell, incident_ms, alert in with_alerts(own, memory)
         ]
         after_ms = until_ms
     return changes
