@@ -154,7 +154,7 @@ class Files:
 
     def _damaged(self, paths: Sequence[StoragePath]) -> list[StoragePath]:
         """The files without a footer, or with pages that do not have their checksums. All are read at once, and one by one only if that fails."""
-        return [path for path in paths if not self._is_readable(path)] if self._error_in(paths) else []
+        return [path for path in paths if not self._is_readable(path)] if paths and self._error_in(paths) else []
 
     def _is_readable(self, path: StoragePath) -> bool:
         if _NO_TIME not in (error := self._error_in([path])):

@@ -49,8 +49,8 @@ class TableProgress(Progress):
 
     newest_lost_ms: see ReadRange.newest_lost_ms. lost_before: see Excuses. settled_until: rows of windows that began before this time are settled.
     window_length: of the longest window. newest_deleted_ms: the newest event time of the facts that were deleted. read_at: when the topic was
-    read last. fold_state: see Table.fold. excused: how many settled rows may differ from the expected ones, by kind. wrongly_late: the most such
-    events that a check has found. first_window: when the first window begins of which a row must be there.
+    read last. fold_state: see Table.fold. excused: how many settled rows may differ from the expected ones, by kind. wrongly_late: the
+    largest number of wrongly late events that a check has found. first_window: when the first window begins that must have a row.
     """
 
     newest_lost_ms: int | None = None

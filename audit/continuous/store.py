@@ -1,4 +1,4 @@
-"""The file in which the continuous audit keeps what it knows. Each look at a result is one transaction, so the file tells of whole looks."""
+"""The file in which the continuous audit saves its progress. Each check is one transaction, so a kill leaves none half done."""
 
 import hashlib
 import pickle
@@ -97,7 +97,7 @@ class StoreFile(Store):
 
 
 def rules(settings: Settings) -> str:
-    """What decides what a result must be, as a hash: the code, the static tables, and what the domains make of the settings; and where all that is."""
+    """A hash of everything that determines the expected rows: code, static tables, settings, and the addresses of Kafka and the lake."""
     found = hashlib.sha256(duckdb.__version__.encode())
     for package in (audit, contract, infrastructure):
         for path in sorted(path for path in Path(package.__file__ or "").parent.rglob("*") if path.suffix in {".py", ".sql"}):
@@ -111,7 +111,7 @@ def rules(settings: Settings) -> str:
 
 
 def _plain(value: Any) -> object:  # noqa: ANN401 - a result, or a part of it
-    """The value as text can tell it, the same in each process: of a function what is given to it, as its code is told otherwise."""
+    """The value in a form whose text is the same in each process. Of a function, the name and arguments: its code is hashed elsewhere."""
     if isinstance(value, partial):
         return [_plain(one) for one in (value.func, value.args, value.keywords)]
     if is_dataclass(value):

@@ -132,7 +132,7 @@ def states(reports: Sequence[Row], until_ms: int, memories: Memories, *, silence
 
 
 def alerts(reports: Sequence[Row], until_ms: int, memories: Memories, *, silence_ms: int, forget_ms: int) -> Iterator[Row]:
-    """The alerts, in order: a row for each change of which something is told."""
+    """The alerts, in order: a row for each change that has one."""
     for row in states(reports, until_ms, memories, silence_ms=silence_ms, forget_ms=forget_ms):
         if row.get("alert") is not None:
             yield {name: row[name] for name in ("device_id", "zip_code", "alert", "incident", "state", "reason", "since")}

@@ -187,7 +187,7 @@ class Comparison:
         return bool(window and kept_for and self._newest_end and window.end <= self._newest_end - kept_for)
 
     def _is_deleted(self, accepted: Sequence[Row | None]) -> bool:
-        """Whether the rows that a key may hold are older than all records of the topic: a row is written after all that it tells of."""
+        """Whether the rows that a key may hold are older than all records of the topic: a row is written after all times in it."""
         before, times = self.excuses.lost_before, list(_times(*accepted))
         return before is not None and bool(times) and max(times) < before
 
