@@ -198,9 +198,15 @@ class TestWhatDoesNotAnswer:
         assert "no.such.host.invalid" in found.message
         assert "KAFKA_BOOTSTRAP_SERVERS" in found.advice
 
-    @pytest.mark.parametrize("address", ["kafka", "kafka:port", "127.0.0.1:99999"])
+    @pytest.mark.parametrize("address", ["kafka", "kafka:", "kafka:port", ":9092", "127.0.0.1:99999", "[::1:9092"])
     def test_what_is_no_address(self, address):
-        assert servers.unreachable(address) is not None
+        assert servers.unreachable(address) == f"{address} is no address, host:port expected"
+
+    def test_a_port_above_65535_is_not_taken_modulo_65536(self):
+        with listening() as port:
+            address = f"127.0.0.1:{port + 65536}"
+            assert servers.unreachable(f"127.0.0.1:{port}") is None
+            assert servers.unreachable(address) == f"{address} is no address, host:port expected"
 
     def test_something_that_is_no_kafka(self, settings, monkeypatch):
         for constant in ("infrastructure.kafka.errors.ANSWER_SECONDS", "streamgauge.operations.doctor.servers.ANSWER_SECONDS"):

@@ -4,6 +4,7 @@ import socket
 import ssl
 from dataclasses import replace
 from datetime import UTC, datetime
+from urllib.parse import urlsplit
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
@@ -89,16 +90,22 @@ def registry(settings: Settings) -> list[Finding]:
 
 def unreachable(address: str) -> str | None:
     """Why `address` (host:port) accepts no connection. None if it does."""
-    host, _, port = address.rpartition(":")
     try:
-        with socket.create_connection((host.strip("[]"), int(port)), CONNECT_SECONDS):
+        parts = urlsplit(f"//{address}")
+        host, port = parts.hostname, parts.port  # raises ValueError above 65535, which the C library takes modulo 65536
+    except ValueError:
+        host = port = None
+    if not host or not port:
+        return f"{address} is no address, host:port expected"
+    try:
+        with socket.create_connection((host, port), CONNECT_SECONDS):
             return None
     except socket.gaierror:
         return f"the name {host} is not known here"
     except TimeoutError:
         return f"no connection within {CONNECT_SECONDS:g} s"
-    except (OSError, ValueError, OverflowError) as error:
-        return getattr(error, "strerror", None) or f"{address} is no address, host:port expected"
+    except OSError as error:
+        return error.strerror or str(error)
 
 
 def _admin(kafka: KafkaCluster) -> AdminClient:
