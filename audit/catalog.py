@@ -15,6 +15,7 @@ from audit.checks.versions import versions_of
 from contract.checkpoints.contents import Checkpoint
 from contract.checkpoints.names import REAL_TIME, CheckpointPlace, checkpoints
 from contract.domains import NAMES
+from infrastructure.errors import StreamgaugeError, Unavailable
 from infrastructure.settings import Settings
 
 R = TypeVar("R", bound="Audited")
@@ -54,11 +55,16 @@ def places_in(settings: Settings) -> list[CheckpointPlace]:
 
 
 def placed(result: R, places: Sequence[CheckpointPlace], settings: Settings) -> tuple[R, CheckpointPlace] | None:
-    """A result in the mode that its query has run in, and that checkpoint: of the last version, and the one in use, or else that of the last batch. None if it has not run."""
+    """A result in the mode that its query has run in, and that checkpoint: the one in use, or else that of the last batch. None if it has not run."""
 
     def last_batch(place: CheckpointPlace) -> float:
-        """When it began; in real-time mode, results come before the first batch ends."""
-        begun_ms = Checkpoint(place.folder).last_begun_ms
+        """When it began; in real-time mode, results come before the first batch ends. A damaged checkpoint is the newest: its check names the damage."""
+        try:
+            begun_ms = Checkpoint(place.folder).last_begun_ms
+        except Unavailable:
+            raise
+        except StreamgaugeError:
+            return math.inf
         return begun_ms if begun_ms is not None else math.inf if settings.checkpoint_interval else -1
 
     own = [place for place in places if place.name.query == result.query]
@@ -67,9 +73,9 @@ def placed(result: R, places: Sequence[CheckpointPlace], settings: Settings) -> 
     place = max(
         own,
         key=lambda candidate: (
-            candidate.name.version,
             candidate.driver is not None,
             last_batch(candidate),
+            candidate.name.version,
             candidate.name.mode == REAL_TIME,
         ),
     )

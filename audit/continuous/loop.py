@@ -44,17 +44,27 @@ RETRY_SECONDS = 2
 
 @dataclass
 class Result:
-    """A result with the verdict of its last check. due: when it is checked next, by the clock of the audit. cpu_seconds: of the last check."""
+    """A result with the verdict of its last check.
 
-    query: str
-    sink: str
+    check: makes the next one; None before the first. due: when that is, by the clock of the audit. cpu_seconds: of the last check.
+    """
+
+    audited: Audited
     place: CheckpointPlace
-    check: Callable[[], Verdict]
+    check: Callable[[], Verdict] | None = None
     due: float = 0
     cpu_seconds: float = 0
     verdict: Verdict | None = None
     checked_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     is_in_doubt: bool = False
+
+    @property
+    def query(self) -> str:
+        return self.audited.query
+
+    @property
+    def sink(self) -> str:
+        return self.audited.sink
 
     @property
     def name(self) -> str:
@@ -144,22 +154,26 @@ class Audit:
                 continue
             name, (audited_result, place) = (result.query, result.sink), found
             old = self._results.get(name)
-            results[name] = old if old is not None and old.place == place else self._result(audited_result, place)
+            results[name] = old if old is not None and old.place == place else Result(audited_result, place)
         self._results = results
 
-    def _result(self, audited_result: Audited, place: CheckpointPlace) -> Result:
-        result = Result(audited_result.query, audited_result.sink, place, lambda: verify([(audited_result, place)], self._settings)[0])
-        check = None if _reads_files(place) else CHECKS[type(audited_result)](audited_result, place, self._store)
+    def _verdict(self, result: Result) -> Verdict:
+        with self._store.transaction():
+            result.check = result.check or self._check_of(result)
+            return result.check()
+
+    def _check_of(self, result: Result) -> Callable[[], Verdict]:
+        """How a result is checked. Raises StreamgaugeError if its checkpoint is damaged."""
+        check = None if _reads_files(result.place) else CHECKS[type(result.audited)](result.audited, result.place, self._store)
         if isinstance(check, IncrementalCheck):
-            result.check = check.recheck
-        return result
+            return check.recheck
+        return lambda: verify([(result.audited, result.place)], self._settings)[0]
 
     def _check(self, result: Result) -> None:
         began, checked_at = time.process_time(), datetime.now(UTC)
         result.due = self._clock() + ROUND_SECONDS
         try:
-            with self._store.transaction():
-                verdict = result.check()
+            verdict = self._verdict(result)
         except (Unavailable, TopicMissing):
             raise
         except duckdb.OutOfMemoryException:

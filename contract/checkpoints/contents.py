@@ -11,12 +11,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from contract.checkpoints.names import CheckpointPlace
 from infrastructure.errors import StreamgaugeError
 from infrastructure.storage.paths import StoragePath, names_in, text_of
 
+T = TypeVar("T")
 Partition = tuple[str, int]
 """Topic and partition number."""
 Offsets = Mapping[Partition, int]
@@ -59,7 +60,7 @@ class Checkpoint:
     def query_id(self) -> str | None:
         """Spark's id of the query, new for each new checkpoint. None before the first start."""
         text = text_of(self.folder / "metadata")
-        return None if text is None else str(_parsed(text, self.folder / "metadata")["id"])
+        return None if text is None else _field(text, "id", str, self.folder / "metadata")
 
     @property
     def planned(self) -> list[int]:
@@ -84,8 +85,8 @@ class Checkpoint:
             return None
         # A version, metadata, and one line per source. Spark counts each branch of a source as a source, all with the same offsets.
         _, metadata, *sources = _lines(text, path)
-        ends = {partition: end for source in sources if source != "-" for partition, end in offsets_of(_parsed(source, path)).items()}
-        return Batch(number, ends, int(_parsed(metadata, path)["batchWatermarkMs"]))
+        ends = {partition: end for source in sources if source != "-" for partition, end in _offsets(source, path).items()}
+        return Batch(number, ends, _field(metadata, "batchWatermarkMs", int, path))
 
     @property
     def last_begun_ms(self) -> int | None:
@@ -128,7 +129,7 @@ class Checkpoint:
         """The partitions that each source has read, which later runs must leave to it. Empty before the first batch is planned."""
         path = self.folder / "offsets" / str(self.planned[-1] if self.planned else 0)
         sources = (text_of(path) or "").splitlines()[2:]
-        return [[] if source == "-" else sorted(offsets_of(_parsed(source, path))) for source in sources]
+        return [[] if source == "-" else sorted(_offsets(source, path)) for source in sources]
 
     def first_offsets(self) -> Offsets:
         """The offsets where the query started, for the partitions that existed then. Newer partitions start at 0."""
@@ -136,7 +137,7 @@ class Checkpoint:
         for source in names_in(self.folder / "sources"):
             path = self.folder / "sources" / source / "0"
             if text := text_of(path):
-                first |= offsets_of(_parsed(_lines(text, path)[1], path))
+                first |= _offsets(_lines(text, path)[1], path)
         return first
 
     def watermark_after(self, number: int) -> int | None:
@@ -235,11 +236,28 @@ def _lines(text: str, path: StoragePath) -> list[str]:
     return lines
 
 
-def _parsed(text: str, path: StoragePath) -> Any:  # noqa: ANN401 - whatever JSON there is
+def _parsed(text: str, path: StoragePath) -> dict[str, Any]:
     try:
-        return json.loads(text)
+        parsed = json.loads(text)
     except ValueError as error:
         raise _damaged(path, str(error)) from error
+    if not isinstance(parsed, dict):
+        raise _damaged(path, f"it has {text} instead of an object")
+    return parsed
+
+
+def _field(text: str, name: str, kind: type[T], path: StoragePath) -> T:
+    value = _parsed(text, path).get(name)
+    if not isinstance(value, kind):
+        raise _damaged(path, f"its {name} is {json.dumps(value)}")
+    return value
+
+
+def _offsets(text: str, path: StoragePath) -> dict[Partition, int]:
+    try:
+        return offsets_of(_parsed(text, path))
+    except (AttributeError, ValueError) as error:
+        raise _damaged(path, f"it has {text} instead of offsets") from error
 
 
 def _damaged(path: StoragePath, why: str) -> StreamgaugeError:

@@ -71,9 +71,9 @@ def bytes_of(path: StoragePath) -> bytes | None:
 
 
 def text_of(path: StoragePath) -> str | None:
-    """The file's text, as `bytes_of`."""
+    """The file's text, as `bytes_of`. Bytes that are not UTF-8, as in a damaged file, become U+FFFD."""
     content = bytes_of(path)
-    return None if content is None else content.decode()
+    return None if content is None else content.decode(errors="replace")
 
 
 def identity(folder: Path) -> str:

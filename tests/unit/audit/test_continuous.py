@@ -533,6 +533,16 @@ def test_a_damaged_file_one_that_is_not_whole_and_one_of_other_rules_are_made_an
         assert [row["verdict"] for row in watched.rows(VERDICTS)] == ["right"], change.__name__
 
 
+def test_a_damaged_checkpoint_is_one_result_that_is_not_checked_until_it_is_restored(watched):
+    plan = watched.broker.checkpoint("nest-dead-letters", "append") / "offsets" / "0"
+    watched.broker.has_run("nest-dead-letters", 0, mode="append", committed=1)
+    whole = plan.read_bytes()
+    for content, verdict in ((b"", "not checked"), (whole, "right")):
+        plan.write_bytes(content)
+        watched.wait(60)
+        assert {row["query"]: row["verdict"] for row in watched.rows(VERDICTS)} == {STATS: "right", "nest-dead-letters": verdict}
+
+
 def test_a_second_audit_of_a_home_says_once_that_it_waits_and_begins_when_that_one_ends(watched, monkeypatch):
     monkeypatch.setattr(loop, "RETRY_SECONDS", 0.01)
     lines, tries = [], []

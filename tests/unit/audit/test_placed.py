@@ -16,9 +16,9 @@ def settings(tmp_path):
     return Settings(home=tmp_path)
 
 
-def has_run(settings, mode, begun_ms=None):
+def has_run(settings, mode, begun_ms=None, version=1):
     """A checkpoint with a batch that began then; without a moment, it has none."""
-    offsets = CheckpointName("nest-camera-stats", 1, mode).folder(settings) / "offsets"
+    offsets = CheckpointName("nest-camera-stats", version, mode).folder(settings) / "offsets"
     offsets.mkdir(parents=True, exist_ok=True)
     if begun_ms is not None:
         (offsets / "0").write_text(f"v1\n{json.dumps({'batchWatermarkMs': 0, 'batchTimestampMs': begun_ms})}\n-")
@@ -37,6 +37,15 @@ def test_it_is_that_of_the_newest_batch(settings, other, own_ms, other_ms):
     has_run(settings, "update", own_ms)
     has_run(settings, other, other_ms)
     assert compared(settings) == (other if other_ms > own_ms else "update")
+
+
+@pytest.mark.parametrize(("old_ms", "new_ms", "version"), [(1000, 2000, 2), (2000, 1000, 1)])
+def test_after_an_upgrade_or_a_downgrade_it_is_that_of_the_newest_batch(settings, old_ms, new_ms, version):
+    has_run(settings, "update", old_ms, version=1)
+    has_run(settings, "update", new_ms, version=2)
+    (stats,) = (one for one in audited(settings) if one.query == "nest-camera-stats" and not hasattr(one, "table"))
+    _, place = placed(stats, places_in(settings), settings)
+    assert place.name.version == version
 
 
 def test_the_continuous_audit_goes_over_to_that_of_the_newest_batch(settings):

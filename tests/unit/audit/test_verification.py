@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 from auditing import STATS, Kafka, seen
 
+from audit.commands import verdicts_of
 from infrastructure.errors import StreamgaugeError
 
 LETTERS = "nest-dead-letters"
@@ -62,6 +63,22 @@ def test_a_topic_that_was_created_anew_cannot_be_checked(kafka):
     found = kafka.verdict(STATS)
     assert found.verdict == "not checked"
     assert "was recreated" in found.problem
+
+
+@pytest.mark.parametrize(
+    "damage", [b"", b"v1\n{", b"\0" * 100, b"v1\n[]\n-", b"v1\n{}\n-", b'v1\n{"batchWatermarkMs":0}\n{"nest-logs":7}', b"\xff\n\xff\n\xff"]
+)
+def test_a_damaged_checkpoint_is_named_and_the_other_queries_are_verified(kafka, damage):
+    kafka.write("nest-logs", seen("a"), b"broken")
+    for query, mode in ((STATS, "update"), (LETTERS, "append")):
+        kafka.has_run(query, 2, mode=mode, committed=1)
+    kafka.write_count("unknown", 1)
+    plan = kafka.checkpoint(LETTERS, "append") / "offsets" / "0"
+    plan.write_bytes(damage)
+    verdicts = {verdict.query: verdict for verdict in verdicts_of([], kafka.settings)}
+    assert verdicts[STATS].verdict == "right"
+    assert verdicts[LETTERS].verdict == "not checked"
+    assert f"{plan} is damaged" in verdicts[LETTERS].problem
 
 
 def test_a_query_that_nobody_audits_is_not_checked_and_one_that_has_not_run_is_an_error(kafka):
