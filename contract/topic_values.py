@@ -3,13 +3,9 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from contract.domains import DOMAINS
 from contract.topics import Topic
 from infrastructure.registry.server import RegistryServer
 from infrastructure.rows import Decode, decode_json
-
-AVRO = frozenset(report.topic.row for domain in DOMAINS for report in domain.reports.values() if report.is_avro)
-"""The rows that are written as Avro."""
 
 
 def value_decoder(topic: Topic, registry: RegistryServer, of_json: Decode = decode_json) -> Decode:
@@ -17,7 +13,7 @@ def value_decoder(topic: Topic, registry: RegistryServer, of_json: Decode = deco
 
     It raises as AvroReader.read, or `of_json`.
     """
-    if topic.row not in AVRO:
+    if not topic.is_avro:
         return of_json
     from infrastructure.registry.avro_reader import AvroReader  # slow to import, as the next, and most topics hold no Avro
     from infrastructure.registry.client import SchemaRegistry

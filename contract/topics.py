@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Literal
+from typing import Any, Literal
 
 from infrastructure.rows import Count, Fields, Integer, Number, Offsets, Time
 from infrastructure.settings import Settings
@@ -38,7 +38,8 @@ class Topic:
 
     plain_name: without STREAMGAUGE_TOPIC_PREFIX; tables and files are named after it. config: Kafka's topic settings. is_source: whether a
     producer writes it. has_windows: whether its keys hold a window, or the start of one, so that its old rows can expire.
-    row: the fields of its values, if a page or a report reads them.
+    row: the fields of its values, if a page or a report reads them. is_avro: whether they are Avro in the Confluent wire format, and not JSON.
+    counted: the field that says how much a row counts. written_by: the query that writes it, if that has another name.
     """
 
     plain_name: str
@@ -47,6 +48,14 @@ class Topic:
     is_source: bool = False
     has_windows: bool = False
     row: type[Fields] = Fields
+    is_avro: bool = False
+    counted: str = ""
+    written_by: str = ""
+
+    @property
+    def query(self) -> str:
+        """The query that writes a result topic."""
+        return self.written_by or self.plain_name
 
     @property
     def name(self) -> str:
@@ -64,9 +73,9 @@ class Topic:
         return self.is_compacted and self not in SHARED
 
 
-def compacted_topic(plain_name: str, row: type[Fields] = Fields, *, has_windows: bool = False) -> Topic:
+def compacted_topic(plain_name: str, row: type[Fields] = Fields, **more: Any) -> Topic:  # noqa: ANN401 - fields of Topic
     """A topic that is a table: one partition, compacted."""
-    return Topic(plain_name, 1, COMPACTED, has_windows=has_windows, row=row)
+    return Topic(plain_name, 1, COMPACTED, row=row, **more)
 
 
 DEAD_LETTERS = Topic(

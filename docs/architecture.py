@@ -36,7 +36,7 @@ def drawing() -> str:
     """The SVG: a row for each domain, and below them what all of them share."""
     shapes, y = [], TOP
     for domain in DOMAINS:
-        results = [topic.plain_name for topic in domain.topics if topic.is_result]
+        results = [topic.plain_name for topic in domain.results]
         height = max(BOX, LINE * len(results) + 12)
         shapes += [
             _box(PRODUCERS, y, height, [domain.name]),

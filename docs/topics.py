@@ -19,7 +19,6 @@ import yaml
 from pydantic.json_schema import GenerateJsonSchema
 
 from contract.domains import DOMAINS, NAMES, TOPICS
-from contract.topic_values import AVRO
 from contract.topics import BatchEvent, Topic
 from infrastructure.rows import Fields
 from infrastructure.settings import Settings
@@ -101,7 +100,7 @@ def _type(schema: dict[str, Any]) -> str:
 
 def schemas() -> dict[Path, str]:
     """The JSON Schema of each topic whose values are JSON, by file."""
-    of_json = [topic for topic in TOPICS if topic.row.names() and topic.row not in AVRO]
+    of_json = [topic for topic in TOPICS if topic.row.names() and not topic.is_avro]
     head = {"$schema": GenerateJsonSchema.schema_dialect}
     return {SCHEMAS / f"{topic.plain_name}-value.json": json.dumps(head | schema_of(topic.row), indent=2) + "\n" for topic in of_json}
 
@@ -136,7 +135,7 @@ def contracts() -> dict[Path, str]:
 
 
 def _server(topic: Topic) -> dict[str, str]:
-    return {"server": "kafka", "type": "kafka", "host": Settings().bootstrap_servers, "format": "avro" if topic.row in AVRO else "json"}
+    return {"server": "kafka", "type": "kafka", "host": Settings().bootstrap_servers, "format": "avro" if topic.is_avro else "json"}
 
 
 def _table(topic: Topic, key: str) -> dict[str, Any]:

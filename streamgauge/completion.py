@@ -14,7 +14,10 @@ def _queries() -> list[str]:
     """The queries that write a topic, and those with a checkpoint. Listing all would import Spark, which takes seconds."""
     from contract.checkpoints.names import checkpoints
 
-    return [*_results(), *(place.name.query for place in checkpoints(Settings.from_environment()))]
+    return [
+        *dict.fromkeys(topic.query for topic in TOPICS if topic.is_result),
+        *(place.name.query for place in checkpoints(Settings.from_environment())),
+    ]
 
 
 def _topics() -> list[str]:
@@ -40,7 +43,7 @@ def _faults() -> list[str]:
 NAMES: dict[tuple[str, str], Callable[[], list[str]]] = {
     **{(command, "query"): _queries for command in ("run", "verify", "state", "reset")},
     **{(command, "topic"): _topics for command in ("records", "ingest", "export", "replay", "clean")},
-    ("report", "query"): _results,
+    ("report", "table"): _results,
     ("why", "table"): _results,
     ("logs", "part"): _parts,
     ("break_", "fault"): _faults,

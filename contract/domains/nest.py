@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from contract.domains.domain import Domain, Report
+from contract.domains.domain import Domain
 from contract.topics import A_WEEK, COMPACTED, MAX_RECORD_BYTES, Topic, compacted_topic
 from infrastructure.rows import Count, Fields, Number, Time, Window
 
@@ -20,7 +20,7 @@ class CameraStats(Fields):
     count: Count
 
 
-NEST_CAMERA_STATS = compacted_topic("nest-camera-stats", CameraStats, has_windows=True)
+NEST_CAMERA_STATS = compacted_topic("nest-camera-stats", CameraStats, has_windows=True, counted="count")
 """Key: canonical JSON {"window":{"end","start"},"zip_code"}, UTC. Value: CameraStats, JSON, the whole row."""
 
 
@@ -33,7 +33,7 @@ class Crowd(Fields):
     reached_at: Time
 
 
-NEST_CROWDS = compacted_topic("nest-crowds", Crowd, has_windows=True)
+NEST_CROWDS = compacted_topic("nest-crowds", Crowd, has_windows=True, counted="crowd")
 """Key: canonical JSON {"window":{"end","start"},"zip_code"}, UTC. Value: Crowd, JSON."""
 
 
@@ -73,6 +73,7 @@ NEST_CAMERA_ALERTS = Topic(
     partitions=1,
     config={**COMPACTED, "cleanup.policy": "compact,delete", "retention.ms": str(30 * 24 * 3_600_000)},
     row=CameraAlert,
+    written_by=NEST_CAMERA_STATUS.query,
 )
 """Key: canonical JSON {"device_id","incident"}, UTC. Value: CameraAlert, JSON."""
 
@@ -87,7 +88,7 @@ class CameraActivity(Fields):
     sightings: Count
 
 
-NEST_CAMERA_ACTIVITY = compacted_topic("nest-camera-activity", CameraActivity)
+NEST_CAMERA_ACTIVITY = compacted_topic("nest-camera-activity", CameraActivity, counted="sightings")
 """Key: canonical JSON {"device_id"}. Value: CameraActivity, JSON."""
 
 
@@ -102,16 +103,12 @@ class Temperatures(Fields):
     ambient_temperature_c_max: Number
 
 
-NEST_TEMPERATURES = compacted_topic("nest-temperatures", Temperatures, has_windows=True)
+NEST_TEMPERATURES = compacted_topic("nest-temperatures", Temperatures, has_windows=True, counted="readings")
 """Key: canonical JSON {"structure_id","window":{"end","start"}}, UTC. Value: Temperatures, JSON, the whole row."""
 
 DOMAIN = Domain(
     name="nest",
     title="Nest cameras",
     topics=(NEST_LOGS, NEST_CAMERA_STATS, NEST_CROWDS, NEST_CAMERA_STATUS, NEST_CAMERA_ALERTS, NEST_CAMERA_ACTIVITY, NEST_TEMPERATURES),
-    reports={
-        "nest-camera-stats": Report(NEST_CAMERA_STATS, group=("zip_code",), counted="count"),
-        "nest-temperatures": Report(NEST_TEMPERATURES, group=("structure_id",), counted="readings"),
-    },
     demo=("--continue", "--rate", "100", "--speed-up", "60"),
 )

@@ -1,6 +1,6 @@
 """NYC green taxi: trips, fares and tips per borough and hour."""
 
-from contract.domains.domain import Domain, Report
+from contract.domains.domain import Domain
 from contract.topics import A_WEEK, Topic, compacted_topic
 from infrastructure.rows import Count, Fields, Integer, Number, Time, Window
 
@@ -27,7 +27,7 @@ class BoroughStats(Fields):
     total_amount_avg: Number | None
 
 
-TAXI_BOROUGH_STATS = compacted_topic("taxi-borough-stats", BoroughStats, has_windows=True)
+TAXI_BOROUGH_STATS = compacted_topic("taxi-borough-stats", BoroughStats, has_windows=True, counted="trips")
 """Key: canonical JSON {"borough","window":{"end","start"}}, UTC. Value: BoroughStats, JSON, the whole row."""
 
 
@@ -40,7 +40,7 @@ class Flow(Fields):
     trips: Count
 
 
-TAXI_FLOWS = compacted_topic("taxi-flows", Flow, has_windows=True)
+TAXI_FLOWS = compacted_topic("taxi-flows", Flow, has_windows=True, counted="trips")
 """Key: canonical JSON {"dropoff_borough","pickup_borough","window":{"end","start"}}, UTC. Value: Flow, JSON, the whole row."""
 
 
@@ -56,7 +56,7 @@ class ZoneSession(Fields):
     total_amount_sum: Number | None
 
 
-TAXI_ZONE_SESSIONS = compacted_topic("taxi-zone-sessions", ZoneSession, has_windows=True)
+TAXI_ZONE_SESSIONS = compacted_topic("taxi-zone-sessions", ZoneSession, has_windows=True, counted="trips")
 """Key: canonical JSON {"window":{"end","start"},"zone_id"}, UTC. Value: ZoneSession, JSON, the whole row."""
 
 
@@ -66,18 +66,12 @@ class ZoneSessionSoFar(ZoneSession):
     started: Time
 
 
-TAXI_ZONE_SESSIONS_EARLY = compacted_topic("taxi-zone-sessions-early", ZoneSessionSoFar, has_windows=True)
+TAXI_ZONE_SESSIONS_EARLY = compacted_topic("taxi-zone-sessions-early", ZoneSessionSoFar, has_windows=True, counted="trips")
 """Key: canonical JSON {"started","zone_id"}, UTC. Value: ZoneSessionSoFar, JSON, the whole row."""
 
 DOMAIN = Domain(
     name="taxi",
     title="NYC green taxi",
     topics=(NYC_TAXI, TAXI_BOROUGH_STATS, TAXI_FLOWS, TAXI_ZONE_SESSIONS, TAXI_ZONE_SESSIONS_EARLY),
-    reports={
-        "taxi-borough-stats": Report(TAXI_BOROUGH_STATS, group=("borough",), counted="trips"),
-        "taxi-flows": Report(TAXI_FLOWS, group=("pickup_borough", "dropoff_borough"), counted="trips"),
-        "taxi-zone-sessions": Report(TAXI_ZONE_SESSIONS, group=("zone_id",), counted="trips"),
-        "taxi-zone-sessions-early": Report(TAXI_ZONE_SESSIONS_EARLY, group=("zone_id",), counted="trips"),
-    },
     demo=("--continue", "--start", "2024-03-01T00:00:00Z", "--speed-up", "600", "--odd", "0.005"),
 )

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from contract.domains.domain import Domain, Report
+from contract.domains.domain import Domain
 from contract.topics import A_WEEK, MAX_RECORD_BYTES, Topic, compacted_topic
 from infrastructure.rows import Count, Fields, Integer, Window
 
@@ -21,7 +21,9 @@ class EditStats(Fields):
     counts: Count
 
 
-WIKIMEDIA_PROCESSED = compacted_topic("wikimedia.processed", EditStats, has_windows=True)
+WIKIMEDIA_PROCESSED = compacted_topic(
+    "wikimedia.processed", EditStats, has_windows=True, is_avro=True, counted="counts", written_by="wikimedia-edit-stats"
+)
 """Key: canonical JSON {"requested_by","window":{"end","start"}}, UTC.
 Value: EditStats, the whole row, Avro in the Confluent wire format, subject wikimedia.processed-value
 (data/schemas/wikimedia.processed-value.avsc).
@@ -39,7 +41,7 @@ class WikiStats(Fields):
     bytes_removed: Count
 
 
-WIKIMEDIA_WIKI_STATS = compacted_topic("wikimedia-wiki-stats", WikiStats, has_windows=True)
+WIKIMEDIA_WIKI_STATS = compacted_topic("wikimedia-wiki-stats", WikiStats, has_windows=True, counted="edits")
 """Key: canonical JSON {"namespace","wiki","window":{"end","start"}}, UTC. Value: WikiStats, JSON, the whole row."""
 
 
@@ -53,17 +55,12 @@ class EditorSession(Fields):
     bytes_removed: Count
 
 
-WIKIMEDIA_EDITOR_SESSIONS = compacted_topic("wikimedia-editor-sessions", EditorSession, has_windows=True)
+WIKIMEDIA_EDITOR_SESSIONS = compacted_topic("wikimedia-editor-sessions", EditorSession, has_windows=True, counted="edits")
 """Key: canonical JSON {"user","window":{"end","start"}}, UTC. Value: EditorSession, JSON, the whole row."""
 
 DOMAIN = Domain(
     name="wikimedia",
     title="Wikimedia edits",
     topics=(WIKIMEDIA, WIKIMEDIA_PROCESSED, WIKIMEDIA_WIKI_STATS, WIKIMEDIA_EDITOR_SESSIONS),
-    reports={
-        "wikimedia-edit-stats": Report(WIKIMEDIA_PROCESSED, group=("requested_by",), counted="counts", is_avro=True),
-        "wikimedia-wiki-stats": Report(WIKIMEDIA_WIKI_STATS, group=("wiki", "namespace"), counted="edits"),
-        "wikimedia-editor-sessions": Report(WIKIMEDIA_EDITOR_SESSIONS, group=("user",), counted="edits"),
-    },
     demo=("--live-or-simulated",),
 )

@@ -42,9 +42,9 @@ def decode_letter(message: Message) -> Row:
 
 
 def counting(domain: Domain, queries: Iterable[str]) -> list[str]:
-    """The queries of the domain that make its result tables; all of its queries if none does."""
-    own = [query for query in queries if domain.owns(query)]
-    return [query for query in own if query in domain.reports] or own
+    """The queries of the domain whose tables count; all of its queries if none does."""
+    own, that_count = [query for query in queries if domain.owns(query)], {topic.query for topic in domain.results if topic.counted}
+    return [query for query in own if query in that_count] or own
 
 
 def events_in(polls: Sequence[Poll], partitions: Collection[str], now: datetime) -> float | None:

@@ -41,14 +41,12 @@ class Flow:
 
 
 def table_of(query: str, domain: Domain | None) -> str:
-    """The plain name of the topic that a query writes, or FILES. It is named like the query, unless the domain's report says otherwise."""
+    """The plain name of the topic that a query writes, or FILES."""
     if query.endswith(f"-{DEAD_LETTERS.plain_name}"):
         return DEAD_LETTERS.plain_name
     if domain is None:
         return FILES
-    if query in domain.reports:
-        return domain.reports[query].topic.plain_name
-    return query if query in {topic.plain_name for topic in domain.topics} else FILES
+    return next((topic.plain_name for topic in domain.results if topic.query == query), FILES)
 
 
 def drawing(flows: Iterable[Flow], *, prefix: str = "", is_dark: bool) -> str:

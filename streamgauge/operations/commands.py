@@ -41,15 +41,15 @@ def status(
 
 
 def report(
-    query: Annotated[str, typer.Argument(help="a query that writes a result topic")],
+    table: Annotated[str, typer.Argument(help="a result topic, or the query that writes it")],
     min_count: Annotated[int, typer.Option(help="print only rows with a count of at least this number")] = 0,
     output_format: RowFormatOption = "table",
 ) -> None:
-    """Print a result table. It holds the last value of each key in the query's result topic."""
+    """Print a result table. It holds the last value of each key in its topic."""
     from infrastructure.output.row_formats import show
     from streamgauge.operations.report import report_rows, with_columns
 
-    rows = report_rows(query, Settings.from_environment(), min_count, warn)
+    rows = report_rows(table, Settings.from_environment(), min_count, warn)
     show(with_columns(rows, is_flat=output_format != "json"), output_format)
 
 

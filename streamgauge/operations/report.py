@@ -1,35 +1,48 @@
-"""The batch report on a compacted result topic: its last value per key. Works without Spark."""
+"""The batch report on a result table: the last value per key of its topic. Works without Spark."""
 
 from collections.abc import Callable, Sequence
+from itertools import chain
 
-from contract.domains import DOMAINS
+import orjson
+
+from contract.domains import DOMAINS, plain_name
 from contract.topic_values import value_decoder
-from infrastructure.errors import check_names
+from infrastructure.errors import StreamgaugeError, check_names
 from infrastructure.kafka.result_table import read_to_end
 from infrastructure.output.row_formats import Rows
 from infrastructure.rows import Row, json_decoder
 from infrastructure.settings import Settings
 
-REPORTS = {query: report for domain in DOMAINS for query, report in domain.reports.items()}
+_RESULTS = [topic for domain in DOMAINS for topic in domain.results]
+TABLES = {topic.query: topic for topic in reversed(_RESULTS)} | {topic.plain_name: topic for topic in _RESULTS}
+"""The topics by their names, and by those of the queries that write them."""
 
 
-def report_rows(query: str, settings: Settings, min_count: int, warn: Callable[[str], None]) -> list[Row]:
-    """The current rows of the query's result topic, by window and group: those that count `min_count` or more.
+def report_rows(table: str, settings: Settings, min_count: int, warn: Callable[[str], None]) -> list[Row]:
+    """The current rows of a table, by window and key: those that count `min_count` or more.
 
-    warn: gets one line if there are rows that cannot be read. Raises StreamgaugeError when the query has no report, and when Kafka or the
-    schema registry cannot be reached.
+    warn: gets one line if there are rows that cannot be read. Raises StreamgaugeError when there is no such table, or its rows have no count,
+    and when Kafka or the schema registry cannot be reached.
     """
-    check_names("report of query", [query], REPORTS)
-    report = REPORTS[query]
-    decode = json_decoder(report.topic.row, value_decoder(report.topic, settings.registry))
-    table = read_to_end(settings.kafka, report.topic.name, decode, warn)
-    rows = [row for row in table.rows() if row[report.counted] >= min_count]
-    return sorted(rows, key=lambda row: (row["window"]["start"], *(row[column] for column in report.group)))
+    check_names("result table", [plain_name(table)], sorted(TABLES))
+    topic = TABLES[plain_name(table)]
+    if min_count and not topic.counted:
+        msg = f"--min-count: rows of {topic.plain_name} have no count; leave the option out"
+        raise StreamgaugeError(msg)
+    result = read_to_end(settings.kafka, topic.name, json_decoder(topic.row, value_decoder(topic, settings.registry)), warn)
+    rows = sorted(zip(result.keys(), result.rows(), strict=True), key=_order)
+    return [row for _, row in rows if not topic.counted or row[topic.counted] >= min_count]
+
+
+def _order(entry: tuple[bytes, Row]) -> tuple[object, ...]:
+    key, row = entry
+    names = [name for name in row if name in orjson.loads(key) and name != "window"]
+    return row["window"]["start"] if "window" in row else "", *((row[name] is None, row[name]) for name in names)
 
 
 def with_columns(rows: Sequence[Row], *, is_flat: bool) -> Rows:
     """The rows to show. is_flat: the window becomes the columns window_start and window_end."""
     if is_flat:
-        rows = [{f"window_{end}": time for end, time in row["window"].items()} | row for row in rows]
-    columns = [name for name in rows[0] if not (is_flat and name == "window")] if rows else []
-    return Rows(columns, [[row[name] for name in columns] for row in rows])
+        rows = [{f"window_{end}": time for end, time in row.get("window", {}).items()} | row for row in rows]
+    columns = [name for name in dict.fromkeys(chain.from_iterable(rows)) if not (is_flat and name == "window")]
+    return Rows(columns, [[row.get(name) for name in columns] for row in rows])

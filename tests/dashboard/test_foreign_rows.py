@@ -12,7 +12,7 @@ from running import RETRY_SECONDS
 from streamlit.testing.v1 import AppTest
 from topic_reset import empty_topics
 
-from contract import topic_values as values
+from contract.domains.wikimedia import WIKIMEDIA_PROCESSED
 from contract.topics import BatchEvent
 
 BATCH = next(name for name, row in DECLARED.items() if row is BatchEvent)
@@ -39,7 +39,7 @@ def produce(settings, monkeypatch):
     """Writes values to topics, which are empty before and after."""
     empty_topics(settings.kafka)
     monkeypatch.setitem(os.environ, "KAFKA_BOOTSTRAP_SERVERS", settings.bootstrap_servers)
-    monkeypatch.setattr(values, "AVRO", frozenset())  # JSON, which says more than Avro can
+    monkeypatch.setitem(vars(WIKIMEDIA_PROCESSED), "is_avro", False)  # JSON, which says more than Avro can
     producer = Producer({"bootstrap.servers": settings.bootstrap_servers})
 
     def write(topic, written):

@@ -1,6 +1,6 @@
 """Weather stations: the average temperature per city and hour."""
 
-from contract.domains.domain import Domain, Report
+from contract.domains.domain import Domain
 from contract.topics import A_WEEK, Topic, compacted_topic
 from infrastructure.rows import Count, Fields, Number, Window
 
@@ -19,12 +19,11 @@ class CityStats(Fields):
     celsius_avg: Number
 
 
-CITY_STATS = compacted_topic("weather-city-stats", CityStats, has_windows=True)
+CITY_STATS = compacted_topic("weather-city-stats", CityStats, has_windows=True, counted="readings")
 """Key: canonical JSON {"city","window":{"end","start"}}, UTC. Value: CityStats, JSON, the whole row."""
 DOMAIN = Domain(
     name="weather",
     title="Weather",
     topics=(READINGS, CITY_STATS),
-    reports={"weather-city-stats": Report(CITY_STATS, group=("city",), counted="readings")},
     demo=("--rate", "20"),
 )

@@ -1,6 +1,6 @@
 """Bikes: trips per station and hour."""
 
-from contract.domains.domain import Domain, Report
+from contract.domains.domain import Domain
 from contract.topics import A_WEEK, Topic, compacted_topic
 from infrastructure.rows import Count, Fields, Window
 
@@ -19,12 +19,11 @@ class StationStats(Fields):
     minutes: Count | None
 
 
-STATION_STATS = compacted_topic("bike-station-stats", StationStats, has_windows=True)
+STATION_STATS = compacted_topic("bike-station-stats", StationStats, has_windows=True, counted="trips")
 """Key: canonical JSON {"station","window":{"end","start"}}, UTC. Value: StationStats, JSON, the whole row."""
 DOMAIN = Domain(
     name="bike",
     title="Bikes",
     topics=(TRIPS, STATION_STATS),
-    reports={"bike-station-stats": Report(STATION_STATS, group=("station",), counted="trips")},
     demo=("--continue", "--rate", "20"),
 )
