@@ -32,22 +32,22 @@ class Period:
 def choose_period(column: DeltaGenerator, windows: pd.DataFrame, choices: Mapping[str, timedelta | None], default: str) -> Period:
     """Draws the choices into `column`, and below them a slider if RANGE is chosen.
 
-    windows: start, end. choices: how far back from the newest window each one reaches; None: as far as there is one. It leaves out strays,
-    and says how many. Such a period moves on with the newest window; a range stays where it is, unless one of its ends is OLDEST or NEWEST.
+    windows: start, end. choices: how far back from the end of the newest window each one reaches, but not less far than that window; None: as
+    far as there is one. It leaves out strays, and says how many. Such a period moves on with the newest window; a range stays where it is, unless one of its ends is OLDEST or NEWEST.
     """
     chosen = column.segmented_control("Period", [*choices, RANGE], default=default, required=True, key=_PERIOD, bind="query-params")
     first, last = windows["start"].min(), windows["end"].max()
     if chosen != RANGE:
         length = choices[chosen or default]
         if length is not None:
-            return Period(last - length, last)
+            return Period(min(last - length, windows.loc[windows["end"] == last, "start"].max()), last)
         starts = windows["start"].drop_duplicates().sort_values(ignore_index=True)
         strays = strays_of(starts)
         if strays:
             left_out = formats.several(strays, "older window is", "older windows are")
             column.caption(f"{left_out} left out, far before {formats.day(starts[strays])}. Choose *{RANGE}* to see all.")
         return Period(starts[strays], last)
-    moments = pd.concat([windows["start"], windows["end"]]).dt.floor("min").drop_duplicates().sort_values()
+    moments = pd.concat([windows["start"], windows["end"]]).dt.floor("s").drop_duplicates().sort_values()
     start, end = _choose_range([OLDEST, *map(_label, moments), NEWEST])
     return Period(first if start == OLDEST else _moment(start), last if end == NEWEST else _moment(end))
 
@@ -84,22 +84,22 @@ def go_to(window: Mapping[str, float]) -> None:
     st.session_state[RANGE] = tuple(_label(pd.Timestamp(window[end], unit="ms")) for end in ("start", "end"))
 
 
-def choose_hour(starts: pd.Series) -> pd.Timestamp | None:
+def choose_hour(starts: pd.Series, noun: str = "hour") -> pd.Timestamp | None:
     """Draws a slider over the windows that start at `starts`, and a switch that plays them. Returns the start of the chosen one, None for all.
 
-    While it plays, each refresh of the page shows the next hour. A paused page stands still.
+    While it plays, each refresh of the page shows the next window. A paused page stands still. noun: what the page calls a window.
     """
     hours = [ALL, *map(_label, starts.drop_duplicates().sort_values())]
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        if st.toggle("Play", key=_PLAY, bind="query-params", help="Shows hour after hour.") and not is_standing_still():
+        if st.toggle("Play", key=_PLAY, bind="query-params", help=f"Shows {noun} after {noun}.") and not is_standing_still():
             place = hours.index(st.session_state[_HOUR]) if st.session_state.get(_HOUR) in hours else 0
             st.session_state[_HOUR] = hours[place % (len(hours) - 1) + 1]
-        hour = st.select_slider("Hour", hours, key=_HOUR, bind="query-params")
+        hour = st.select_slider(noun.capitalize(), hours, key=_HOUR, bind="query-params")
     return None if hour == ALL else _moment(hour)
 
 
 def _label(moment: pd.Timestamp) -> str:
-    return f"{moment:%Y-%m-%d %H:%M}"
+    return f"{moment:%Y-%m-%d %H:%M:%S}" if moment.second else f"{moment:%Y-%m-%d %H:%M}"
 
 
 def _moment(label: str) -> pd.Timestamp:

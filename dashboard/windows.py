@@ -18,6 +18,11 @@ def frame_of(rows: Iterable[Row], columns: Sequence[str]) -> pd.DataFrame:
     return pd.DataFrame(list(rows), columns=list(columns)).astype({"start": "datetime64[ms, UTC]", "end": "datetime64[ms, UTC]"})
 
 
+def noun_of(start: datetime, end: datetime) -> str:
+    """What pages call a window."""
+    return "hour" if end - start == timedelta(hours=1) else "window"
+
+
 def newest(rows: Sequence[Row], length: timedelta) -> list[Row]:
     """The rows whose windows end in the `length` before the newest end. Filtered before pandas: old rows may outnumber them by far."""
     if not rows:
@@ -39,7 +44,7 @@ def per_window(rows: Iterable[Row], count: str, length: timedelta) -> list[int]:
 def of_hour(frame: pd.DataFrame, names: Sequence[str], count: str, hour: pd.Timestamp | None) -> tuple[pd.DataFrame, int]:
     """The sum of column `count` by the columns `names` in the windows that start at `hour`, or in all if None; and its scale.
 
-    The scale is the largest sum of any hour, or of all: so the maps of several hours can be compared.
+    The scale is the largest sum of any window, or of all: so the maps of several windows can be compared.
     """
     by_hour = frame.groupby([*names] if hour is None else [*names, "start"])[count].sum().reset_index()
     shown = by_hour if hour is None else by_hour[by_hour["start"] == hour].drop(columns="start")

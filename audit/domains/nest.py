@@ -64,7 +64,7 @@ SIGHTINGS = """
 """
 
 CAMERA_STATS = """
-    SELECT coalesce(zip_code, 'unknown') AS zip_code, hour_of(start_time) AS "window", count(*) AS count{facts}
+    SELECT coalesce(zip_code, 'unknown') AS zip_code, window_of(start_time, {window_us}) AS "window", count(*) AS count{facts}
     FROM counted LEFT JOIN device_locations USING (device_id)
     GROUP BY ALL
 """
@@ -72,7 +72,7 @@ CAMERA_STATS = """
 CROWDS = """
     SELECT * EXCLUDE (times), {crowd} AS crowd, utc(times[{crowd}]) AS reached_at
     FROM (
-        SELECT coalesce(zip_code, 'unknown') AS zip_code, hour_of(start_time) AS "window", list(start_time ORDER BY start_time) AS times{facts}
+        SELECT coalesce(zip_code, 'unknown') AS zip_code, window_of(start_time, {window_us}) AS "window", list(start_time ORDER BY start_time) AS times{facts}
         FROM counted LEFT JOIN device_locations USING (device_id)
         GROUP BY ALL)
     WHERE len(times) >= {crowd}
@@ -129,10 +129,11 @@ def audited(settings: Settings) -> tuple[Table | Archive | DeadLetters, ...]:
         watermark=settings.watermark,
     )
     timeout_us = round(durations.seconds(settings.inactive_after, "STREAMGAUGE_INACTIVE_AFTER") * 1000) * 1000
-    of_hour, timeout = ("zip_code", "window"), {"timeout_us": timeout_us}
+    window_us = round(durations.seconds(settings.nest_window, "STREAMGAUGE_NEST_WINDOW") * 1_000_000)
+    of_zip_code, window, timeout = ("zip_code", "window"), {"window_us": window_us}, {"timeout_us": timeout_us}
     return (
-        seen("nest-camera-stats", NEST_CAMERA_STATS, key=of_hour, sql=CAMERA_STATS, growing=("count",)),
-        seen("nest-crowds", NEST_CROWDS, key=of_hour, sql=CROWDS, parameters={"crowd": settings.crowd}),
+        seen("nest-camera-stats", NEST_CAMERA_STATS, key=of_zip_code, sql=CAMERA_STATS, parameters=window, growing=("count",)),
+        seen("nest-crowds", NEST_CROWDS, key=of_zip_code, sql=CROWDS, parameters={"crowd": settings.crowd, **window}),
         seen("nest-camera-activity", NEST_CAMERA_ACTIVITY, key=("device_id",), sql=ACTIVITY, parameters=timeout, session_gap_us=timeout_us),
         *_status(facts("reports", sql=nest_status.REPORTS), settings),
         *nest_devices.audited(settings),

@@ -7,6 +7,7 @@ from audit.checks.archive import Archive
 from audit.values.fields import OTHER_TYPE, flaws, read, too_long, value, values, when
 from contract.domains.nest import NEST_LOGS, NEST_TEMPERATURES
 from contract.topics import ALERTS
+from infrastructure import durations
 from infrastructure.settings import Settings
 
 # A type that is no object is one device without a name. A document without devices is one without a type.
@@ -57,7 +58,7 @@ READINGS = f"""
 
 TEMPERATURES = """
     SELECT
-        structure_id, hour_of(last_connection) AS "window", count(*) AS readings,
+        structure_id, window_of(last_connection, {window_us}) AS "window", count(*) AS readings,
         mean(sum(ambient_temperature_c), count(*), 2) AS ambient_temperature_c_avg,
         min(ambient_temperature_c) AS ambient_temperature_c_min, max(ambient_temperature_c) AS ambient_temperature_c_max{facts}
     FROM counted
@@ -110,6 +111,7 @@ REASONS = f"""
 
 def audited(settings: Settings) -> tuple[Table | Archive, ...]:
     facts = partial(Facts, source=NEST_LOGS.name, parameters={"future": settings.future}, steps=STEPS)
+    window_us = round(durations.seconds(settings.nest_window, "STREAMGAUGE_NEST_WINDOW") * 1_000_000)
     connected = partial(Table, event_time="last_connection", watermark=settings.watermark)
     return (
         connected(
@@ -129,6 +131,7 @@ def audited(settings: Settings) -> tuple[Table | Archive, ...]:
             event_key=("device_id", "last_connection"),
             key=("structure_id", "window"),
             sql=TEMPERATURES,
+            parameters={"window_us": window_us},
             growing=("readings",),
         ),
         Archive("nest-devices-archive", "nest/devices", facts("rows_of_devices", sql=ARCHIVE)),

@@ -40,10 +40,10 @@ TRIPS = f"""
 
 BOROUGH_STATS = f"""
     SELECT
-        coalesce(Borough, 'Unknown') AS borough, hour_from(start) AS "window", count(*) AS trips,
+        coalesce(Borough, 'Unknown') AS borough, window_from(start, {{window_us}}) AS "window", count(*) AS trips,
         CAST(sum(passengers) AS DOUBLE) / count(passengers) AS passenger_count_avg,
         {", ".join(f"sum({name}) AS {name}_sum, mean(sum({name}), count({name}), 6) AS {name}_avg" for name in MEASURES)}{{facts}}
-    FROM (SELECT *, unnest(windows(dropoff, 3600000000, {{slide_us}})) AS start FROM counted)
+    FROM (SELECT *, unnest(windows(dropoff, {{window_us}}, {{slide_us}})) AS start FROM counted)
     LEFT JOIN taxi_zone_lookup ON LocationID = pickup_id
     GROUP BY ALL
 """
@@ -51,7 +51,7 @@ BOROUGH_STATS = f"""
 FLOWS = """
     SELECT
         coalesce(pickup.Borough, 'Unknown') AS pickup_borough, coalesce(dropoff.Borough, 'Unknown') AS dropoff_borough,
-        hour_of(counted.dropoff) AS "window", count(*) AS trips{facts}
+        window_of(counted.dropoff, {window_us}) AS "window", count(*) AS trips{facts}
     FROM counted
     LEFT JOIN taxi_zone_lookup AS pickup ON pickup.LocationID = pickup_id
     LEFT JOIN taxi_zone_lookup AS dropoff ON dropoff.LocationID = dropoff_id
@@ -107,7 +107,9 @@ REASONS = f"""
 
 def audited(settings: Settings) -> tuple[Table | Archive | DeadLetters, ...]:
     facts = partial(Facts, source=NYC_TAXI.name, parameters={"future": settings.future}, steps={"read_trips": READ_TRIPS})
-    slide_us = round(durations.seconds(settings.taxi_slide, "STREAMGAUGE_TAXI_SLIDE") * 1_000_000)
+    window_us, slide_us = (
+        round(durations.seconds(text, "") * 1_000_000) for text in (settings.taxi_window, settings.taxi_slide or settings.taxi_window)
+    )
     count = partial(
         Table, facts=facts("trips", sql=TRIPS), event_time="dropoff", event_key=("dropoff", "fingerprint"), watermark=settings.watermark
     )
@@ -120,9 +122,14 @@ def audited(settings: Settings) -> tuple[Table | Archive | DeadLetters, ...]:
     )
     return (
         count(
-            "taxi-borough-stats", TAXI_BOROUGH_STATS, key=stats, sql=BOROUGH_STATS, parameters={"slide_us": slide_us}, growing=("trips",)
+            "taxi-borough-stats",
+            TAXI_BOROUGH_STATS,
+            key=stats,
+            sql=BOROUGH_STATS,
+            parameters={"window_us": window_us, "slide_us": slide_us},
+            growing=("trips",),
         ),
-        count("taxi-flows", TAXI_FLOWS, key=flow, sql=FLOWS, growing=("trips",)),
+        count("taxi-flows", TAXI_FLOWS, key=flow, sql=FLOWS, parameters={"window_us": window_us}, growing=("trips",)),
         session("taxi-zone-sessions", TAXI_ZONE_SESSIONS, key=zone, sql=SESSIONS, mode="append"),
         session("taxi-zone-sessions-early", TAXI_ZONE_SESSIONS_EARLY, key=early, sql=EARLY_SESSIONS),
         Archive("taxi-archive", "taxi/trips", facts("rows_of_trips", sql=ARCHIVE)),

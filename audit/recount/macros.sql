@@ -68,8 +68,9 @@ CREATE MACRO utc(time) AS strftime(time, '%Y-%m-%dT%H:%M:%SZ');
 
 CREATE MACRO window_from(start, length) AS {'start': utc(start), 'end': utc(start + to_microseconds(length))};
 
-CREATE MACRO hour_from(start) AS window_from(start, 3600000000);
+-- The only window of that length that contains a moment, if windows do not overlap.
+CREATE MACRO window_of(time, length) AS window_from(make_timestamp(epoch_us(time) // length * length), length);
 
-CREATE MACRO hour_of(time) AS hour_from(date_trunc('hour', time));
+CREATE MACRO hour_of(time) AS window_of(time, 3600000000);
 
 CREATE MACRO ends_session(time, previous, gap) AS coalesce(epoch_us(time) - epoch_us(previous) > gap, true);

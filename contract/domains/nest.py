@@ -1,4 +1,4 @@
-"""Nest devices: people seen by cameras per zip code and hour, which cameras are offline, and how warm it is in the homes."""
+"""Nest devices: people seen by cameras per zip code and window of time, which cameras are offline, and how warm it is in the homes."""
 
 from typing import Literal
 
@@ -13,7 +13,7 @@ Value: one Works-with-Nest document, JSON: metadata, devices{cameras{id: camera}
 
 
 class CameraStats(Fields):
-    """People seen in a zip code ("unknown" without a location) and hour."""
+    """People seen in a zip code ("unknown" without a location) and window, an hour by default."""
 
     zip_code: str
     window: Window
@@ -25,7 +25,7 @@ NEST_CAMERA_STATS = compacted_topic("nest-camera-stats", CameraStats, has_window
 
 
 class Crowd(Fields):
-    """When as many people as `crowd` had been seen in a zip code and hour."""
+    """When as many people as `crowd` had been seen in a zip code and window, an hour by default."""
 
     zip_code: str
     window: Window
@@ -93,7 +93,7 @@ NEST_CAMERA_ACTIVITY = compacted_topic("nest-camera-activity", CameraActivity, c
 
 
 class Temperatures(Fields):
-    """Temperatures that the thermostats of a home ("unknown" without one) measured in an hour, in degrees Celsius."""
+    """Temperatures that the thermostats of a home ("unknown" without one) measured in a window, in degrees Celsius."""
 
     structure_id: str
     window: Window

@@ -1,4 +1,4 @@
-"""NYC green taxi: trips, fares and tips per borough and hour."""
+"""NYC green taxi: trips, fares and tips per borough and window of time."""
 
 from contract.domains.domain import Domain
 from contract.topics import A_WEEK, Topic, compacted_topic
@@ -11,7 +11,7 @@ Value: one green taxi trip, JSON of TLC's columns; times are ms since 1970 of Ne
 
 
 class BoroughStats(Fields):
-    """Trips from a borough ("Unknown" without one) in an hour. Sums and averages in miles and dollars; None: no trip states any."""
+    """Trips from a borough ("Unknown" without one) in a window, an hour by default. Sums and averages in miles and dollars; None: no trip states any."""
 
     borough: str
     window: Window
@@ -32,7 +32,7 @@ TAXI_BOROUGH_STATS = compacted_topic("taxi-borough-stats", BoroughStats, has_win
 
 
 class Flow(Fields):
-    """Trips from one borough to another in an hour."""
+    """Trips from one borough to another in a window, an hour by default."""
 
     pickup_borough: str
     dropoff_borough: str

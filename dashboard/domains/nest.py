@@ -1,4 +1,4 @@
-"""Nest cameras: people seen per zip code and hour."""
+"""Nest cameras: people seen per zip code and window of time, which is an hour by default."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -16,7 +16,7 @@ from dashboard.origin import Origin
 from dashboard.page_head import dashboard_settings, panel, refreshing, show_totals, snapshot_under
 from dashboard.periods import Period, choose_hour, choose_period, go_to
 from dashboard.reading.reader import follow
-from dashboard.windows import frame_of, newest, of_hour, over_time, per_window
+from dashboard.windows import frame_of, newest, noun_of, of_hour, over_time, per_window
 from infrastructure.kafka.follower import Snapshot, per_snapshot
 
 TOPIC = NEST_CAMERA_STATS
@@ -24,8 +24,8 @@ COUNTED = Origin(TOPIC, "nest-camera-stats", "camera_stats", "pipeline/domains/n
 UNKNOWN = "unknown"
 MAX_RANKING = 10
 ROWS_LISTED = 1_000
-_COLUMNS, _HOUR, _DAY = ("zip_code", "start", "end", "count"), timedelta(hours=1), timedelta(hours=24)
-_PERIODS = {"hour": _HOUR, "6 hours": timedelta(hours=6), "24 hours": _DAY, "all": None}
+_COLUMNS, _DAY = ("zip_code", "start", "end", "count"), timedelta(hours=24)
+_PERIODS = {"hour": timedelta(hours=1), "6 hours": timedelta(hours=6), "24 hours": _DAY, "all": None}
 _WAITING = (
     "The numbers appear here once a camera has seen a person and the pipeline has counted it. "
     "`streamgauge demo` starts everything: cameras, the pipeline, and the rest."
@@ -43,7 +43,7 @@ class Filters:
 
 @per_snapshot
 def sightings_of(snapshot: Snapshot) -> pd.DataFrame:
-    """One row per zip code and hour: zip_code, start, end (UTC), count."""
+    """One row per zip code and window: zip_code, start, end (UTC), count."""
     return frame_of(snapshot.rows, _COLUMNS)
 
 
@@ -61,7 +61,7 @@ def chosen_of(snapshot: Snapshot, filters: Filters) -> pd.DataFrame:
 
 
 def glance() -> Glance | None:
-    """The newest hour, and a map of the last day."""
+    """The newest window, and a map of the last day."""
     return _glance_of(follow(dashboard_settings().kafka, TOPIC).snapshot)
 
 
@@ -70,10 +70,10 @@ def _glance_of(snapshot: Snapshot) -> Glance | None:
     rows = newest(snapshot.rows, _DAY)
     if not rows:
         return None
-    *before, now = per_window(rows, "count", _HOUR)
     last = max(rows, key=itemgetter("start"))
+    *before, now = per_window(rows, "count", last["end"] - last["start"])
     return Glance(
-        "People seen in the newest hour",
+        f"People seen in the newest {noun_of(last['start'], last['end'])}",
         formats.count(now),
         f"{formats.window(last['start'], last['end'])} UTC",
         COUNTED,
@@ -84,7 +84,7 @@ def _glance_of(snapshot: Snapshot) -> Glance | None:
 
 
 def busiest(sightings: pd.DataFrame, of_any_time: pd.DataFrame) -> pd.DataFrame:
-    """The zip codes with the most sightings in the newest hour: name, count, before (the hour before; 0 if none).
+    """The zip codes with the most sightings in the newest window: name, count, before (the window before; 0 if none).
 
     of_any_time: `sightings`, and those before.
     """
@@ -106,23 +106,26 @@ def page() -> None:
             "No sightings match these filters. Choose more zip codes, a longer period, or a smaller count.", icon=":material/filter_alt:"
         )
         return
-    _show_totals(sightings, matching_of(snapshot, filters))
+    noun = noun_of(sightings["start"].max(), sightings["end"].max())
+    _show_totals(sightings, matching_of(snapshot, filters), noun)
     left, right = st.columns([2, 3])
     with panel(
         left,
         "Busiest zip codes",
-        "People seen in the newest hour. Pale: the whole hour before. A click chooses the zip code.",
+        f"People seen in the newest {noun}. Pale: the whole {noun} before. A click chooses the zip code.",
         origin=COUNTED,
     ):
-        alt = "Bars: people seen in the newest hour, by zip code"
+        alt = f"Bars: people seen in the newest {noun}, by zip code"
         show_clickable(busiest_chart(snapshot, filters), key="busiest", alt=alt, on_click=only("zip", "name"))
-    with panel(right, "Sightings over time", "People seen per hour and zip code, times in UTC. A click chooses the hour.", origin=COUNTED):
-        alt = "Stacked bars: people seen per hour, by zip code"
+    with panel(
+        right, "Sightings over time", f"People seen per {noun} and zip code, times in UTC. A click chooses the {noun}.", origin=COUNTED
+    ):
+        alt = f"Stacked bars: people seen per {noun}, by zip code"
         show_clickable(over_time_chart(snapshot, filters), key="over-time", alt=alt, on_click=go_to)
     show_cameras(snapshot.kafka, filters.zip_codes)
     left, right = st.columns(2)
     with panel(left, "Where", origin=COUNTED):
-        _show_map(snapshot, filters)
+        _show_map(snapshot, filters, noun)
     with panel(right, "Counts", origin=COUNTED):
         _show_table(sightings)
 
@@ -144,14 +147,14 @@ def busiest_chart(snapshot: Snapshot, filters: Filters) -> charts.Spec:
 
 @per_snapshot
 def over_time_chart(snapshot: Snapshot, filters: Filters) -> charts.Spec:
-    """People seen per hour, by zip code."""
+    """People seen per window, by zip code."""
     series, names = over_time(chosen_of(snapshot, filters), "zip_code", "count")
     return charts.stacked_windows(series, names=names, count_title="people seen", name_title="zip code")
 
 
 @per_snapshot
 def map_of(snapshot: Snapshot, filters: Filters, hour: pd.Timestamp | None) -> tuple[charts.Spec, int]:
-    """The map of an hour, or of all if None, and how many people were seen at zip codes that are not on it."""
+    """The map of a window, or of all if None, and how many people were seen at zip codes that are not on it."""
     return _map(chosen_of(snapshot, filters), hour)
 
 
@@ -164,22 +167,26 @@ def _map(chosen: pd.DataFrame, hour: pd.Timestamp | None) -> tuple[charts.Spec, 
     return spec, int(elsewhere["count"].sum())
 
 
-def _show_totals(sightings: pd.DataFrame, of_any_time: pd.DataFrame) -> None:
+def _show_totals(sightings: pd.DataFrame, of_any_time: pd.DataFrame, noun: str) -> None:
     newest, end = sightings["start"].max(), sightings["end"].max()
     in_newest = sightings.loc[sightings["start"] == newest, "count"].sum()
     before = of_any_time.loc[of_any_time["end"] == newest, "count"].sum()
     unknown = sightings.loc[sightings["zip_code"] == UNKNOWN, "count"].sum()
     totals = [
-        ("Newest hour, so far" if newest == of_any_time["start"].max() else "Last of these hours", in_newest, formats.window(newest, end)),
-        ("Hour before", before, formats.window(newest - (end - newest), newest)),
-        ("All of these hours", sightings["count"].sum(), formats.several(sightings["start"].nunique(), "hour", "hours") + " counted"),
+        (
+            f"Newest {noun}, so far" if newest == of_any_time["start"].max() else f"Last of these {noun}s",
+            in_newest,
+            formats.window(newest, end),
+        ),
+        (f"{noun.capitalize()} before", before, formats.window(newest - (end - newest), newest)),
+        (f"All of these {noun}s", sightings["count"].sum(), formats.several(sightings["start"].nunique(), noun, f"{noun}s") + " counted"),
         ("Zip code unknown", unknown, "without a location"),
     ]
     show_totals((label, formats.count(number), meaning) for label, number, meaning in totals)
 
 
-def _show_map(snapshot: Snapshot, filters: Filters) -> None:
-    hour = choose_hour(chosen_of(snapshot, filters)["start"])
+def _show_map(snapshot: Snapshot, filters: Filters, noun: str) -> None:
+    hour = choose_hour(chosen_of(snapshot, filters)["start"], noun)
     spec, elsewhere = map_of(snapshot, filters, hour)
     unplaced = f" {formats.several(elsewhere, 'person was', 'people were')} seen at zip codes that are not on the map." if elsewhere else ""
     st.caption(f"People seen, by state and zip code. A click on a circle chooses its zip code.{unplaced}")

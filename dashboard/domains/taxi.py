@@ -1,4 +1,4 @@
-"""NYC green taxi: trips, fares and tips per borough and hour.
+"""NYC green taxi: trips, fares and tips per borough and window of time, which is an hour by default.
 
 Window times are New York local times carried as UTC (see contract/topics.py). They are shown unconverted.
 """
@@ -19,7 +19,7 @@ from dashboard.page_head import dashboard_settings, panel, refreshing, show_tota
 from dashboard.periods import Period, choose_hour, choose_period, go_to
 from dashboard.reading.reader import follow
 from dashboard.reading.states import show_unreadable
-from dashboard.windows import frame_of, newest, of_hour, over_time, per_window
+from dashboard.windows import frame_of, newest, noun_of, of_hour, over_time, per_window
 from infrastructure.kafka.follower import Snapshot, per_snapshot
 from infrastructure.rows import Row
 
@@ -32,7 +32,7 @@ COLUMNS = ("borough", "start", "end", "trips", *SUMS)
 FLOW_COLUMNS = ("pickup_borough", "dropoff_borough", "start", "end", "trips")
 _BOROUGH_PIXELS = 50
 """The height of a row, with which the table of boroughs is about as high as the map beside it."""
-_EPOCH, _TWO_DAYS = datetime(1970, 1, 1, tzinfo=UTC), timedelta(hours=48)
+_EPOCH, _AN_HOUR, _TWO_DAYS = datetime(1970, 1, 1, tzinfo=UTC), timedelta(hours=1), timedelta(hours=48)
 _PERIODS = {"24 hours": timedelta(hours=24), "48 hours": _TWO_DAYS, "7 days": timedelta(days=7), "all": None}
 _WAITING = (
     "The numbers appear here once the pipeline has counted a trip. `streamgauge demo` starts everything: taxis, the pipeline, and the rest."
@@ -51,7 +51,7 @@ def _is_apart(row: Row) -> bool:
 
 
 def glance() -> Glance | None:
-    """The newest hour, and a map of the last two days."""
+    """The newest window, and a map of the last two days."""
     return _glance_of(follow(dashboard_settings().kafka, TOPIC).snapshot)
 
 
@@ -68,7 +68,7 @@ def _glance_of(snapshot: Snapshot) -> Glance | None:
         return charts.thumbnail(maps.boroughs(shown, largest=largest))
 
     return Glance(
-        "Trips in the newest hour",
+        f"Trips in the newest {noun_of(last['start'], last['end'])}",
         formats.count(now),
         f"{formats.day(last['start'])}, {formats.hours(last['start'], last['end'])}, {ZONE}",
         COUNTED,
@@ -87,7 +87,7 @@ def chosen_of(snapshot: Snapshot, period: Period, boroughs: tuple[str, ...]) -> 
 
 @per_snapshot
 def over_time_chart(snapshot: Snapshot, period: Period, boroughs: tuple[str, ...]) -> charts.Spec:
-    """Trips per hour, by borough."""
+    """Trips per window, by borough."""
     series, names = over_time(chosen_of(snapshot, period, boroughs), "borough", "trips")
     return charts.stacked_windows(series, names=names, count_title="trips", name_title="borough", zone=ZONE)
 
@@ -99,7 +99,7 @@ def hours_chart(snapshot: Snapshot, period: Period, boroughs: tuple[str, ...]) -
 
 @per_snapshot
 def map_of(snapshot: Snapshot, period: Period, boroughs: tuple[str, ...], hour: pd.Timestamp | None) -> charts.Spec:
-    """Trips by borough, in one hour, or in all if None."""
+    """Trips by borough, in one window, or in all if None."""
     shown, largest = of_hour(chosen_of(snapshot, period, boroughs), ["borough"], "trips", hour)
     return maps.boroughs(shown, largest=largest)
 
@@ -122,8 +122,11 @@ def by_borough(rides: pd.DataFrame) -> pd.DataFrame:
 
 
 def by_hour_of_day(rides: pd.DataFrame) -> pd.DataFrame:
-    """The average number of trips in each hour of the day (0 to 23), over the hours replayed: hour, trips."""
-    hours = rides.groupby("start")["trips"].sum().reset_index()
+    """The average number of trips in each hour of the day (0 to 23), over the hours replayed: hour, trips.
+
+    The windows of `rides` must be parts of an hour, or whole ones.
+    """
+    hours = rides.groupby(rides["start"].dt.floor("h"))["trips"].sum().reset_index()
     return hours.groupby(hours["start"].dt.hour.rename("hour"))["trips"].mean().reindex(range(24), fill_value=0).reset_index()
 
 
@@ -153,30 +156,32 @@ def _show(snapshot: Snapshot) -> None:
     if chosen.empty:
         st.info("No trips in these boroughs in this period; choose more of either.")
         return
-    _show_totals(chosen, newest=start)
+    noun = noun_of(start, end)
+    _show_totals(chosen, start, noun)
     with panel(
         st.container(),
         "Trips over time",
-        f"Trips per hour of drop-off, by borough of pick-up, {ZONE}. A click chooses the hour.",
+        f"Trips per {noun} of drop-off, by borough of pick-up, {ZONE}. A click chooses the {noun}.",
         origin=COUNTED,
     ):
-        alt = "Stacked bars: trips per hour, by borough"
+        alt = f"Stacked bars: trips per {noun}, by borough"
         show_clickable(over_time_chart(snapshot, *filters), key="over-time", alt=alt, on_click=go_to)
     left, middle, right = st.columns([4, 3, 3])
     with panel(left, "Boroughs", "The average trip from each borough.", origin=COUNTED):
         _show_boroughs(by_borough(chosen))
     with panel(middle, "Where", origin=COUNTED):
-        hour = choose_hour(chosen["start"])
+        hour = choose_hour(chosen["start"], noun)
         st.caption("Trips by borough of pick-up. A click chooses the borough.")
         show_clickable(map_of(snapshot, *filters, hour), key="map", alt="Map: trips by borough", on_click=only("borough", "name"))
-    with panel(right, "Busiest hours", f"Trips in an average hour, by hour of the day, {ZONE}.", origin=COUNTED):
-        st.vega_lite_chart(hours_chart(snapshot, *filters), width="stretch", alt="Bars: trips by hour of the day")
+    if all(not _AN_HOUR % length for length in (chosen["end"] - chosen["start"]).unique()):
+        with panel(right, "Busiest hours", f"Trips in an average hour, by hour of the day, {ZONE}.", origin=COUNTED):
+            st.vega_lite_chart(hours_chart(snapshot, *filters), width="stretch", alt="Bars: trips by hour of the day")
     flows = follow(snapshot.kafka, FLOWS).snapshot
     show_unreadable(flows)
     if flows.rows:
         with panel(st.container(), "From borough to borough", origin=FROM_TO, of=flows):
             _show_flows(flows_of(flows, *filters))
-    show_sessions(snapshot.kafka, *filters, hour, ZONE)
+    show_sessions(snapshot.kafka, *filters, hour, end - start, ZONE)
 
 
 def _show_flows(table: pd.DataFrame) -> None:
@@ -192,13 +197,13 @@ def _show_flows(table: pd.DataFrame) -> None:
     st.dataframe(table, column_config={"pickup_borough": st.column_config.TextColumn("Pick-up", pinned=True), **bars})
 
 
-def _show_totals(rides: pd.DataFrame, newest: pd.Timestamp) -> None:
+def _show_totals(rides: pd.DataFrame, newest: pd.Timestamp, noun: str) -> None:
     trips, fares, tips = rides["trips"].sum(), rides["fare_amount_sum"].sum(), rides["tip_amount_sum"].sum()
     last = rides.loc[rides["start"] == rides["start"].max()]
     totals = [
-        ("Trips", formats.count(int(trips)), formats.several(rides["start"].nunique(), "hour", "hours") + " counted"),
+        ("Trips", formats.count(int(trips)), formats.several(rides["start"].nunique(), noun, f"{noun}s") + " counted"),
         (
-            "Newest hour, so far" if last["start"].max() == newest else "Last of these hours",
+            f"Newest {noun}, so far" if last["start"].max() == newest else f"Last of these {noun}s",
             formats.count(int(last["trips"].sum())),
             formats.hours(last["start"].max(), last["end"].max()),
         ),

@@ -1,5 +1,7 @@
 """The part of the taxi page on sessions of zones, while they go on. They are there once `taxi-zone-sessions-early` has run."""
 
+from datetime import timedelta
+
 import pandas as pd
 import streamlit as st
 
@@ -39,17 +41,24 @@ def chosen_of(snapshot: Snapshot, period: Period, boroughs: tuple[str, ...]) -> 
 
 
 @per_snapshot
-def map_of(snapshot: Snapshot, period: Period, boroughs: tuple[str, ...], hour: pd.Timestamp | None) -> tuple[charts.Spec, int]:
-    """Trips by zone, of the sessions that began in the hour, or in all if None; and how many trips are of zones without a place."""
+def map_of(
+    snapshot: Snapshot, period: Period, boroughs: tuple[str, ...], hour: pd.Timestamp | None, length: timedelta
+) -> tuple[charts.Spec, int]:
+    """Trips by zone, of the sessions that began in the window of that length from `hour` on; and how many trips are of zones without a place.
+
+    hour: None for all sessions.
+    """
     sessions = chosen_of(snapshot, period, boroughs)
-    began = sessions.assign(start=sessions["start"].dt.floor("h"))
+    began = sessions.assign(start=sessions["start"].dt.floor(length))
     by_zone, largest = of_hour(began, ["zone_id", "zone", "borough"], "trips", hour)
     shown = maps.located_zones(by_zone)
     return maps.zones(shown, largest=largest), int(by_zone["trips"].sum() - shown["trips"].sum())
 
 
-def show_sessions(kafka: KafkaCluster, period: Period, boroughs: tuple[str, ...], hour: pd.Timestamp | None, zone: str) -> None:
-    """Draws the sessions of the period, once there is one in `boroughs`; none are all. hour: that the map shows. zone: the time zone."""
+def show_sessions(
+    kafka: KafkaCluster, period: Period, boroughs: tuple[str, ...], hour: pd.Timestamp | None, length: timedelta, zone: str
+) -> None:
+    """Draws the sessions of the period, once there is one in `boroughs`; none are all. hour, length: of the window that the map shows. zone: the time zone."""
     snapshot = follow(kafka, TOPIC).snapshot
     show_unreadable(snapshot)
     sessions = chosen_of(snapshot, period, boroughs)
@@ -62,10 +71,10 @@ def show_sessions(kafka: KafkaCluster, period: Period, boroughs: tuple[str, ...]
     with panel(
         right,
         "Taxi zones",
-        "Trips by zone of pick-up, in the hour in which their session began. A click chooses the borough.",
+        "Trips by zone of pick-up, in the window in which their session began. A click chooses the borough.",
         origin=IN_SESSIONS,
     ):
-        spec, elsewhere = map_of(snapshot, period, boroughs, hour)
+        spec, elsewhere = map_of(snapshot, period, boroughs, hour, length)
         show_clickable(spec, key="zones", alt="Map: trips by taxi zone", on_click=only("borough", "borough"))
         if elsewhere:
             st.caption(f"{formats.several(elsewhere, 'trip is', 'trips are')} of an unknown zone, and not on the map.")

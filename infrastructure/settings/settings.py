@@ -10,6 +10,7 @@ from typing import Any, Self
 
 import platformdirs
 
+from infrastructure import durations
 from infrastructure.errors import StreamgaugeError
 from infrastructure.kafka.cluster import KafkaCluster
 from infrastructure.registry.server import RegistryServer
@@ -121,8 +122,13 @@ class Settings:
     """Number of shuffle partitions; a query keeps the number of its first run."""
     watermark: str = _setting("STREAMGAUGE_WATERMARK", "10 minutes", kinds.DURATION)
     """How late an event may be, compared with the latest event of its own partition, and still count."""
-    taxi_slide: str = _setting("STREAMGAUGE_TAXI_SLIDE", "1 hour", kinds.DURATION)
-    """The time between the starts of two windows of the taxi statistics, each an hour long; the page shows those that do not overlap."""
+    nest_window: str = _setting("STREAMGAUGE_NEST_WINDOW", "1 hour", kinds.DURATION)
+    """Length of the windows in which people and temperatures are counted (docs/upgrades.md before a change)."""
+    taxi_window: str = _setting("STREAMGAUGE_TAXI_WINDOW", "1 hour", kinds.DURATION)
+    """Length of the windows in which trips are counted (docs/upgrades.md before a change)."""
+    taxi_slide: str = _setting("STREAMGAUGE_TAXI_SLIDE", "", kinds.DURATION)
+    """The time between the starts of two windows of `taxi-borough-stats`; unset: the length of a window. The page shows those that do not
+    overlap."""
     future: str = _setting("STREAMGAUGE_FUTURE", "10 minutes", kinds.DURATION)
     """How far an event may be ahead of its record's clock and still count; events further ahead are dead letters."""
     offline_after: str = _setting("STREAMGAUGE_OFFLINE_AFTER", "10 minutes", kinds.DURATION)
@@ -130,7 +136,7 @@ class Settings:
     inactive_after: str = _setting("STREAMGAUGE_INACTIVE_AFTER", "1 day", kinds.DURATION)
     """How long, in event time, a Nest camera may see nobody before its activity is over; reset `nest-camera-activity` after a change."""
     crowd: int = _setting("STREAMGAUGE_CROWD", 1000, kinds.COUNT)
-    """How many people seen in a zip code and hour are a crowd; reset `nest-crowds` after a change."""
+    """How many people seen in a zip code and window are a crowd; reset `nest-crowds` after a change."""
     partition_skew: str = _setting("STREAMGAUGE_PARTITION_SKEW", "7 days", kinds.DURATION)
     """In micro-batches, how far, in event time, an idle partition can hold the watermark back."""
     result_retention: str = _setting("STREAMGAUGE_RESULT_RETENTION", "35 days", kinds.DURATION)
@@ -191,6 +197,7 @@ class Settings:
         }
         settings = cls(**values)
         settings._refuse_equal_ports()
+        settings._refuse_slides_that_do_not_fit()
         _ = settings.kafka, settings.registry  # reports errors in their properties files before anything starts
         return settings
 
@@ -211,6 +218,14 @@ class Settings:
                     msg = f"{by_port[port]} and {variable} are both {port}; choose different ports"
                     raise StreamgaugeError(msg)
                 by_port[port] = variable
+
+    def _refuse_slides_that_do_not_fit(self) -> None:
+        """Raises StreamgaugeError if windows do not begin at regular places of the window before: each event is then in as many windows."""
+        for name in ("wikimedia", "taxi"):
+            variable, slide, window = f"STREAMGAUGE_{name.upper()}_SLIDE", getattr(self, f"{name}_slide"), getattr(self, f"{name}_window")
+            if slide and durations.seconds(window, "") % durations.seconds(slide, ""):
+                msg = f"{variable} is {slide!r}; expected {window!r}, the length of a window, or a half, third or other whole part of it"
+                raise StreamgaugeError(msg)
 
     def environment(self) -> dict[str, str]:
         """All variables, to give another process these settings regardless of its own environment and any file."""

@@ -1,4 +1,4 @@
-"""Nest security cameras: people seen per zip code and hour, from Works with Nest documents.
+"""Nest security cameras: people seen per zip code and window of time, from Works with Nest documents.
 
 A document reports one home: devices{cameras{id: camera}}. A camera's `last_event` describes what it saw last. Several documents
 may report the same event, so a sighting is identified by device_id and start_time, and counts once.
@@ -51,17 +51,18 @@ CAMERA = (
 DOCUMENT = f"devices struct<cameras: map<string, struct<{CAMERA}>>>"
 
 
-def camera_stats(sightings: DataFrame, locations: DataFrame) -> DataFrame:
-    """People seen per zip code and hour.
+def camera_stats(sightings: DataFrame, locations: DataFrame, window: str = "1 hour") -> DataFrame:
+    """People seen per zip code and window.
 
     sightings: device_id, start_time; duplicates are removed.
     locations: device_id, zip_code; unique by device_id.
-    Returns zip_code, window{start, end}, count (long). The window is the hour of start_time. Cameras without a location count as "unknown".
+    window: the length of the windows.
+    Returns zip_code, window{start, end}, count (long). The window is that of start_time. Cameras without a location count as "unknown".
     """
     return (
         sightings.dropDuplicates(list(SIGHTING))
         .join(F.broadcast(locations), "device_id", how="left")
-        .groupBy(F.coalesce("zip_code", F.lit(UNKNOWN)).alias("zip_code"), F.window("start_time", "1 hour"))
+        .groupBy(F.coalesce("zip_code", F.lit(UNKNOWN)).alias("zip_code"), F.window("start_time", window))
         .count()
         .select("zip_code", "window", "count")
     )
@@ -128,7 +129,7 @@ def queries(settings: Settings) -> tuple[Query, ...]:
             source=source,
             decode=partial(sightings, future=settings.future),
             watermark=Watermark("start_time"),
-            transform=camera_stats,
+            transform=partial(camera_stats, window=settings.nest_window),
             static_tables=(DEVICE_LOCATIONS,),
             sink=CompactedTopic(NEST_CAMERA_STATS, key=("zip_code", "window")),
             mode="update",

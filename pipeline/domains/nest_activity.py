@@ -18,18 +18,18 @@ from pipeline.sources.watermarks import Watermark
 from pipeline.state.early_sessions import early_sessions
 
 
-def crowds(sightings: DataFrame, locations: DataFrame, crowd: int) -> DataFrame:
-    """When the number of people seen in a zip code and hour reached `crowd`; no row for an hour in which it did not.
+def crowds(sightings: DataFrame, locations: DataFrame, crowd: int, window: str = "1 hour") -> DataFrame:
+    """When the number of people seen in a zip code and window reached `crowd`; no row for a window in which it did not.
 
-    sightings, locations: as for nest.camera_stats. Returns zip_code, window{start, end}, crowd (int), reached_at (timestamp, the event time of the
-    sighting that made the crowd; one that arrives later and happened earlier moves it back). The state holds all times of an hour.
+    sightings, locations, window: as for nest.camera_stats. Returns zip_code, window{start, end}, crowd (int), reached_at (timestamp, the event time of the
+    sighting that made the crowd; one that arrives later and happened earlier moves it back). The state holds all times of a window.
     """
     times = F.sort_array(F.collect_list("start_time"))
     return (
         sightings.dropDuplicates(list(SIGHTING))
         .join(F.broadcast(locations), "device_id", how="left")
         .withColumn("zip_code", F.coalesce("zip_code", F.lit(UNKNOWN)))
-        .groupBy("zip_code", F.window("start_time", "1 hour"))
+        .groupBy("zip_code", F.window("start_time", window))
         .agg(F.get(times, F.lit(crowd - 1)).alias("reached_at"))
         .where(F.col("reached_at").isNotNull())
         .select("zip_code", "window", F.lit(crowd).alias("crowd"), "reached_at")
@@ -66,7 +66,7 @@ def queries(source: KafkaTopic | Files, settings: Settings) -> tuple[Query, ...]
             source=source,
             decode=partial(sightings, future=settings.future),
             watermark=Watermark("start_time"),
-            transform=partial(crowds, crowd=settings.crowd),
+            transform=partial(crowds, crowd=settings.crowd, window=settings.nest_window),
             static_tables=(DEVICE_LOCATIONS,),
             sink=CompactedTopic(NEST_CROWDS, key=("zip_code", "window")),
             mode="update",

@@ -102,16 +102,17 @@ def readings(records: DataFrame, future: str) -> DataFrame:
     return read.select(*_READ, "device.ambient_temperature_c").where("ambient_temperature_c is not null")
 
 
-def temperatures(read: DataFrame) -> DataFrame:
-    """How warm it was per structure and hour.
+def temperatures(read: DataFrame, window: str = "1 hour") -> DataFrame:
+    """How warm it was per structure and window.
 
     read: columns of `readings`; duplicates, of the same device_id and last_connection, are removed.
+    window: the length of the windows.
     Returns structure_id, window{start, end}, readings (long), and ambient_temperature_c_avg, _min and _max (decimal, two places).
     """
     measure = "ambient_temperature_c"
     return (
         read.dropDuplicates(list(_READING))
-        .groupBy("structure_id", F.window("last_connection", "1 hour"))
+        .groupBy("structure_id", F.window("last_connection", window))
         .agg(
             F.count("*").alias("readings"),
             # avg() rounds to six digits, so a cast of its result would round twice.
@@ -212,7 +213,7 @@ def queries(source: KafkaTopic | Files, settings: Settings) -> tuple[Query, ...]
             source=source,
             decode=partial(readings, future=settings.future),
             watermark=Watermark("last_connection"),
-            transform=temperatures,
+            transform=partial(temperatures, window=settings.nest_window),
             sink=CompactedTopic(NEST_TEMPERATURES, key=("structure_id", "window")),
             mode="update",
             trigger_seconds=10,

@@ -1,4 +1,4 @@
-"""NYC green taxi: trips, fares and tips per pick-up borough and hour.
+"""NYC green taxi: trips, fares and tips per pick-up borough and window of time.
 
 TLC records local New York time without a time zone. The producer and this module treat it as UTC, so a window shows the hour on the clock:
 08:00Z is 8 a.m. in New York on every day of the year. When daylight saving time begins, the hour from 02:00 is empty; when it ends, the
@@ -73,12 +73,12 @@ def trips(records: DataFrame, future: str) -> DataFrame:
     )
 
 
-def borough_stats(rides: DataFrame, zones: DataFrame, slide: str = "1 hour") -> DataFrame:
-    """Trips per pick-up borough and hour of drop-off.
+def borough_stats(rides: DataFrame, zones: DataFrame, window: str = "1 hour", slide: str = "1 hour") -> DataFrame:
+    """Trips per pick-up borough and window of drop-off.
 
     rides: columns of `trips`. Trips have no id, so two records with identical bytes count as one trip.
     zones: LocationID, Borough.
-    slide: the interval between window starts. Windows are one hour long.
+    window, slide: the length of the windows, and the interval between their starts.
     Returns borough, window{start, end}, trips (long), passenger_count_avg (double), and `_sum` and `_avg` (decimal) of each of MEASURES, in
     miles and dollars. Averages skip nulls; an average of nothing but nulls is null.
     """
@@ -89,23 +89,24 @@ def borough_stats(rides: DataFrame, zones: DataFrame, slide: str = "1 hour") -> 
     passengers = F.try_divide(F.sum(F.col("passenger_count").cast("decimal(19, 0)")).cast("double"), F.count("passenger_count"))
     columns = [f"{name}_{total}" for name in MEASURES for total in ("sum", "avg")]
     return (
-        located.groupBy(F.coalesce("Borough", F.lit(UNKNOWN)).alias("borough"), F.window("dropoff", "1 hour", slide).alias("window"))
+        located.groupBy(F.coalesce("Borough", F.lit(UNKNOWN)).alias("borough"), F.window("dropoff", window, slide).alias("window"))
         .agg(F.count("*").alias("trips"), passengers.alias("passenger_count_avg"), *totals)
         .select("borough", "window", "trips", "passenger_count_avg", *columns)
     )
 
 
-def flows(rides: DataFrame, zones: DataFrame) -> DataFrame:
-    """Trips from each borough to each, per hour of drop-off.
+def flows(rides: DataFrame, zones: DataFrame, window: str = "1 hour") -> DataFrame:
+    """Trips from each borough to each, per window of drop-off.
 
     rides: columns of `trips`. Trips have no id, so two records with identical bytes count as one trip.
     zones: LocationID, Borough, Zone.
+    window: the length of the windows.
     Returns pickup_borough, dropoff_borough, window{start, end}, trips (long).
     """
     located = with_zones(rides.dropDuplicates(list(_EVENT_KEY)), zones)
     ends = {"pickup_borough": "PUBorough", "dropoff_borough": "DOBorough"}
     boroughs = [F.coalesce(borough, F.lit(UNKNOWN)).alias(name) for name, borough in ends.items()]
-    return located.groupBy(*boroughs, F.window("dropoff", "1 hour").alias("window")).agg(F.count("*").alias("trips"))
+    return located.groupBy(*boroughs, F.window("dropoff", window).alias("window")).agg(F.count("*").alias("trips"))
 
 
 def zone_sessions(rides: DataFrame, zones: DataFrame) -> DataFrame:
@@ -243,7 +244,7 @@ def queries(settings: Settings) -> tuple[Query, ...]:
             source=source,
             decode=decode,
             watermark=Watermark("dropoff"),
-            transform=partial(borough_stats, slide=settings.taxi_slide),
+            transform=partial(borough_stats, window=settings.taxi_window, slide=settings.taxi_slide or settings.taxi_window),
             static_tables=(ZONES,),
             sink=CompactedTopic(TAXI_BOROUGH_STATS, key=("borough", "window")),
             mode="update",
@@ -254,7 +255,7 @@ def queries(settings: Settings) -> tuple[Query, ...]:
             source=source,
             decode=decode,
             watermark=Watermark("dropoff"),
-            transform=flows,
+            transform=partial(flows, window=settings.taxi_window),
             static_tables=(ZONES,),
             sink=CompactedTopic(TAXI_FLOWS, key=("pickup_borough", "dropoff_borough", "window")),
             mode="update",

@@ -72,13 +72,13 @@ def _camera(row: Row, state: Row | None, watermark: datetime | None, steady: tim
 
 
 def crowds(rows: Iterable[Row], watermark: datetime | None) -> list[Incident]:
-    """rows: of topic nest-crowds, contract.domains.nest.Crowd. watermark: of its query. A crowd is over when its hour is."""
+    """rows: of topic nest-crowds, contract.domains.nest.Crowd. watermark: of its query. A crowd is over when its window is."""
     return [
         Incident(
             f"crowd {row['zip_code']} {utc_text(row['window']['start'])}",
             CROWDS,
             None if watermark is None else "resolved" if watermark >= row["window"]["end"] else "warning",
-            f"{row['crowd']} people seen in {row['zip_code']} in the hour from {utc_text(row['window']['start'])}",
+            f"{row['crowd']} people seen in {row['zip_code']} from {utc_text(row['window']['start'])} to {utc_text(row['window']['end'])}",
         )
         for row in rows
     ]

@@ -26,8 +26,8 @@ from infrastructure.settings import Settings
 
 TABLES: tuple[Topic, ...] = tuple(topic for topic in TOPICS if topic.has_windows)
 """The result topics that expire."""
-MAX_FIXED_WINDOW_SECONDS = 3600
-"""The longest query window that no setting changes: one hour, of Nest and taxi."""
+MAX_FIXED_WINDOW_SECONDS = 60
+"""The longest query window that no setting changes, except sessions: a minute, of wikis."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,12 @@ def retention_seconds(settings: Settings) -> float:
     watermarks = {"STREAMGAUGE_WATERMARK": settings.watermark, "STREAMGAUGE_WIKIMEDIA_WATERMARK": settings.wikimedia_watermark}
     watermark = max(durations.seconds(text, variable) for variable, text in watermarks.items())
     skew = durations.seconds(settings.partition_skew, "STREAMGAUGE_PARTITION_SKEW")
-    window = max(MAX_FIXED_WINDOW_SECONDS, durations.seconds(settings.wikimedia_window, "STREAMGAUGE_WIKIMEDIA_WINDOW"))
+    windows = {
+        "STREAMGAUGE_NEST_WINDOW": settings.nest_window,
+        "STREAMGAUGE_TAXI_WINDOW": settings.taxi_window,
+        "STREAMGAUGE_WIKIMEDIA_WINDOW": settings.wikimedia_window,
+    }
+    window = max(MAX_FIXED_WINDOW_SECONDS, *(durations.seconds(text, variable) for variable, text in windows.items()))
     least = watermark + skew + window
     if retention <= least:
         msg = f"STREAMGAUGE_RESULT_RETENTION is {settings.result_retention!r}; expected more than {timedelta(seconds=least)}, which is the watermark, STREAMGAUGE_PARTITION_SKEW and a window together: a query may still change windows so old. Choose a longer retention"

@@ -42,9 +42,9 @@ class ResultTopic:
         self.keys = set()
         self._producer = Producer({"bootstrap.servers": self.bootstrap_servers, "linger.ms": 0})
 
-    def count(self, zip_code, count, *, start=NOON, age=timedelta(0)):
+    def count(self, zip_code, count, *, start=NOON, length=timedelta(hours=1), age=timedelta(0)):
         """Writes a count, `age` ago by Kafka's timestamp; a count of None deletes the row."""
-        window = {"end": f"{start + timedelta(hours=1):%Y-%m-%dT%H:%M:%SZ}", "start": f"{start:%Y-%m-%dT%H:%M:%SZ}"}
+        window = {"end": f"{start + length:%Y-%m-%dT%H:%M:%SZ}", "start": f"{start:%Y-%m-%dT%H:%M:%SZ}"}
         key = json.dumps({"window": window, "zip_code": zip_code}, separators=(",", ":"))
         value = None if count is None else json.dumps({"zip_code": zip_code, "window": window, "count": count})
         self.write(key, value, age=age)

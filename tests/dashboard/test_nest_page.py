@@ -106,6 +106,26 @@ def test_rows_are_added_up_for_the_newest_hour_the_one_before_and_all(topic, pag
     assert page.table == [("94107", 7), ("94110", 1_200), ("unknown", 3)]
 
 
+def test_windows_that_are_no_hours_are_called_windows_and_the_shortest_period_holds_one(topic, page):
+    for number in range(2):
+        topic.count("94107", 7 + number, start=NOON - timedelta(days=number), length=timedelta(days=1))
+    page.until(lambda seen: len(seen.metrics) == 4, "the totals were to appear")
+    page.app.segmented_control(key="period").set_value("hour")
+    assert page.look().metrics == {"Newest window, so far": "7", "Window before": "8", "All of these windows": "7", "Zip code unknown": "0"}
+    assert not page.app.exception
+
+
+def test_windows_of_seconds_can_be_chosen_one_by_one(topic, page):
+    for number in range(3):
+        topic.count("94107", 7 + number, start=NOON + timedelta(seconds=20 * number), length=timedelta(seconds=20))
+    page.until(lambda seen: seen.metrics.get("All of these windows") == "24", "the totals were to appear")
+    hours = page.app.select_slider(key="hour").options
+    assert hours == ["all", "2026-11-21 12:00", "2026-11-21 12:00:20", "2026-11-21 12:00:40"]
+    page.app.segmented_control(key="period").set_value("range")
+    page.look().app.select_slider(key="range").set_value(tuple(hours[2:]))
+    assert page.look().metrics["All of these windows"] == "8"
+
+
 def test_a_newer_value_takes_the_place_of_the_older_one_and_a_null_removes_it(topic, page):
     topic.count("94107", 7)
     topic.count("94110", 5)

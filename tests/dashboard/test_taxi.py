@@ -25,8 +25,8 @@ from infrastructure.settings import Settings
 FRIDAY = datetime(2024, 3, 8, 17, tzinfo=UTC)
 
 
-def window_at(start):
-    return {"end": f"{start + timedelta(hours=1):%Y-%m-%dT%H:%M:%SZ}", "start": f"{start:%Y-%m-%dT%H:%M:%SZ}"}
+def window_at(start, length=timedelta(hours=1)):
+    return {"end": f"{start + length:%Y-%m-%dT%H:%M:%SZ}", "start": f"{start:%Y-%m-%dT%H:%M:%SZ}"}
 
 
 def decoded(topic, value):
@@ -43,8 +43,8 @@ def write(settings, monkeypatch):
     monkeypatch.setitem(os.environ, "KAFKA_BOOTSTRAP_SERVERS", settings.bootstrap_servers)
     producer = Producer({"bootstrap.servers": settings.bootstrap_servers, "linger.ms": 0})
 
-    def row(borough, trips, /, start=FRIDAY, **fields):
-        window = window_at(start)
+    def row(borough, trips, /, start=FRIDAY, length=timedelta(hours=1), **fields):
+        window = window_at(start, length)
         amounts = {
             "trip_distance_sum": 2.5 * trips,
             "fare_amount_sum": 10.0 * trips,
@@ -126,6 +126,23 @@ def test_a_trip_in_windows_that_overlap_counts_once(write, until):
     assert not page.metric, "the hour that holds the trips is not counted yet"
     write("Manhattan", 20)
     until(lambda: metrics(drawn(page)), lambda found: found.get("Trips") == "20", "the trips of the hour alone were to be counted")
+
+
+@pytest.mark.parametrize(("length", "is_told"), [(timedelta(minutes=30), True), (timedelta(hours=2), False)])
+def test_an_average_hour_is_told_only_of_windows_that_are_its_parts(write, until, length, is_told):
+    four = FRIDAY.replace(hour=16)
+    write("Manhattan", 30, start=four, length=length)
+    write("Manhattan", 20, start=four - length, length=length)
+    page = page_with(until, lambda page: metrics(page).get("Trips") == "50")
+    assert metrics(page)["Newest window, so far"] == "30"
+    assert ("Busiest hours" in [header.value for header in page.header]) == is_told
+    assert not page.exception
+
+
+def test_the_windows_of_an_hour_are_added_up_before_the_average_of_days():
+    starts = [FRIDAY + timedelta(days=days, minutes=minutes) for days, minutes in ((0, 0), (0, 30), (1, 0))]
+    rides = pd.DataFrame({"start": pd.to_datetime(starts), "trips": [10, 20, 50]})
+    assert taxi.by_hour_of_day(rides)["trips"][FRIDAY.hour] == 40
 
 
 def test_a_borough_can_be_chosen(write, until):
@@ -235,7 +252,7 @@ def test_the_map_of_zones_shows_the_sessions_that_began_in_the_hour():
     period = Period(pd.Timestamp(FRIDAY), pd.Timestamp(FRIDAY + timedelta(hours=2)))
 
     def shown(hour):
-        spec, elsewhere = taxi_sessions.map_of(snapshot, period, (), hour)
+        spec, elsewhere = taxi_sessions.map_of(snapshot, period, (), hour, timedelta(hours=1))
         assert elsewhere == 0
         return [(row["zone"], row["trips"]) for row in spec["datasets"]["counts"].to_dict("records")]
 

@@ -102,6 +102,14 @@ def test_dead_letters_name_the_record_in_whatever_batch_it_comes(stream):
     ]
 
 
+@pytest.mark.parametrize("name", ["nest-camera-stats", "nest-crowds"])
+def test_the_setting_of_the_window_reaches_the_query(stream, settings_of, name):
+    settings = settings_of(STREAMGAUGE_NEST_WINDOW="20 minutes", STREAMGAUGE_CROWD="1")
+    (query,) = (query for query in nest.queries(settings) if query.name == name)
+    (only,) = stream(query, settings=settings).run([seen("10:39:59"), seen("10:40")])
+    assert [(row["window"]["start"][11:16], row["window"]["end"][11:16]) for row in only.rows] == [("10:20", "10:40"), ("10:40", "11:00")]
+
+
 def crowds_of(batch, hour):
     """(size of the crowd, when it was reached) in this hour."""
     return [(row["crowd"], row["reached_at"][11:19]) for row in batch.rows if row["window"]["start"][11:16] == hour]

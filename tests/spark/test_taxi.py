@@ -31,7 +31,7 @@ def trip(dropoff="2024-03-01T10:30:00Z", **fields):
 
 
 def stats(spark, records, *values, slide="1 hour"):
-    rows = borough_stats(trips(records(*values, topic="nyc-taxi"), "1 hour"), ZONES.load(spark, Settings()), slide).collect()
+    rows = borough_stats(trips(records(*values, topic="nyc-taxi"), "1 hour"), ZONES.load(spark, Settings()), slide=slide).collect()
     return sorted((row.asDict(recursive=True) for row in rows), key=lambda row: (str(row["window"]["start"]), row["borough"]))
 
 

@@ -73,6 +73,19 @@ def test_the_setting_of_the_slide_reaches_the_query(borough_stats, settings_of):
     assert hours(only.rows) == {"10:00": 1, "10:15": 1, "10:30": 1, "10:45": 1}
 
 
+def test_the_settings_of_window_and_slide_reach_the_query(borough_stats, settings_of):
+    (only,) = borough_stats(settings_of(STREAMGAUGE_TAXI_WINDOW="30 minutes", STREAMGAUGE_TAXI_SLIDE="15 minutes")).run([trip("10:50")])
+    assert hours(only.rows) == {"10:30": 1, "10:45": 1}
+
+
+@pytest.mark.parametrize("name", ["taxi-borough-stats", "taxi-flows"])
+def test_windows_without_a_slide_do_not_overlap(stream, settings_of, name):
+    settings = settings_of(STREAMGAUGE_TAXI_WINDOW="20 minutes")
+    (query,) = (query for query in taxi.queries(settings) if query.name == name)
+    (only,) = stream(query, settings=settings).run([trip("10:39:59"), trip("10:40")])
+    assert hours(only.rows) == {"10:20": 1, "10:40": 1}
+
+
 def test_the_setting_of_what_is_the_future_reaches_the_query(borough_stats, settings_of):
     (only,) = borough_stats(settings_of(STREAMGAUGE_FUTURE="20 minutes")).run([trip("12:20"), trip("12:20:01")])
     assert hours(only.rows) == {"12:00": 1}

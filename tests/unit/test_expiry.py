@@ -123,7 +123,12 @@ class TestRetention:
 
     @pytest.mark.parametrize(
         "longer",
-        [{"watermark": "30 days"}, {"wikimedia_watermark": "30 days"}, {"partition_skew": "35 days"}, {"wikimedia_window": "28 days"}],
+        [
+            {"watermark": "30 days"},
+            {"wikimedia_watermark": "30 days"},
+            {"partition_skew": "35 days"},
+            *({f"{domain}_window": "28 days"} for domain in ("nest", "taxi", "wikimedia")),
+        ],
     )
     def test_each_of_its_parts_counts(self, longer):
         with refused("STREAMGAUGE_RESULT_RETENTION is '35 days'"):

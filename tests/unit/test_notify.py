@@ -58,7 +58,7 @@ def test_a_crowd_is_over_when_its_hour_is():
     row = {"zip_code": "94107", "window": HOUR, "crowd": 30, "reached_at": TEN}
     levels = [crowds([row], at)[0].level for at in (TEN, HOUR["end"])]
     assert levels == ["warning", "resolved"]
-    assert crowds([row], TEN)[0].what == "30 people seen in 94107 in the hour from 2026-01-01T10:00:00.000Z"
+    assert crowds([row], TEN)[0].what == "30 people seen in 94107 from 2026-01-01T10:00:00.000Z to 2026-01-01T11:00:00.000Z"
 
 
 @pytest.mark.parametrize(("hour", "level"), [(11, "warning"), (12, "resolved")])

@@ -86,6 +86,19 @@ def test_what_cannot_be_read_is_named_with_what_was_expected(variable, text, exp
         Settings.from_environment({variable: text})
 
 
+@pytest.mark.parametrize(
+    ("name", "window", "slide"),
+    [("TAXI", "10 minutes", "20 minutes"), ("TAXI", "1 hour", "25 minutes"), ("WIKIMEDIA", "60 seconds", "40 seconds")],
+)
+def test_a_slide_is_a_whole_part_of_the_window(name, window, slide):
+    with refused(f"STREAMGAUGE_{name}_SLIDE is {slide!r}", f"expected {window!r}", "whole part"):
+        Settings.from_environment({f"STREAMGAUGE_{name}_WINDOW": window, f"STREAMGAUGE_{name}_SLIDE": slide})
+
+
+def test_without_a_slide_any_window_of_trips_will_do():
+    assert Settings.from_environment({"STREAMGAUGE_TAXI_WINDOW": "7 minutes"}).taxi_window == "7 minutes"
+
+
 def test_a_user_without_a_home_has_the_cache_in_that_of_streamgauge(monkeypatch):
     monkeypatch.delenv("HOME")
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)

@@ -432,7 +432,15 @@ def test_the_webhook_is_told_once_of_a_wrong_row_and_once_that_it_is_right_again
 def test_only_a_setting_that_decides_a_row_makes_the_audit_recount(tmp_path):
     settings = replace(Settings(), home=tmp_path)
     known = rules(settings)
-    deciding = {"watermark": "5 minutes", "future": "5 minutes", "wikimedia_slide": "10 seconds", "offline_after": "5 minutes", "crowd": 7}
+    deciding = {
+        "watermark": "5 minutes",
+        "future": "5 minutes",
+        "wikimedia_slide": "10 seconds",
+        "nest_window": "1 day",
+        "taxi_window": "1 day",
+        "offline_after": "5 minutes",
+        "crowd": 7,
+    }
     for name, value in (deciding | {"partition_skew": "1 day", "result_retention": "1 day", "lake_uri": str(tmp_path)}).items():
         assert rules(replace(settings, **{name: value})) != known, name
     others = {"debug": True, "kafka_port": 9999, "registry_port": 9998, "driver_memory": "2g", "trigger_seconds": 3.0}

@@ -156,6 +156,22 @@ def test_windows_that_slide_hold_a_trip_several_times():
 
 
 @pytest.mark.parametrize(
+    ("length", "start", "end"),
+    [
+        ("20 minutes", "2026-01-01T10:40:00Z", "2026-01-01T11:00:00Z"),
+        ("7 minutes", "2026-01-01T10:44:00Z", "2026-01-01T10:51:00Z"),
+        ("2 days", "2026-01-01T00:00:00Z", "2026-01-03T00:00:00Z"),
+    ],
+)
+@pytest.mark.parametrize("query", ["nest-camera-stats", "nest-crowds", "nest-temperatures", "taxi-borough-stats", "taxi-flows"])
+def test_a_window_is_as_long_as_its_setting_says_and_begins_at_a_multiple_of_that_since_1970(query, length, start, end):
+    thermostat = {"thermostats": {"t": {"last_connection": "2026-01-01T10:44:59Z", "ambient_temperature_c": 20}}}
+    value = {"devices": {**seen("a", "10:44:59")["devices"], **thermostat}} if query.startswith("nest") else trip("10:44:59")
+    (row,) = counted(query, value, nest_window=length, taxi_window=length, crowd=1)
+    assert row["window"] == {"start": start, "end": end}
+
+
+@pytest.mark.parametrize(
     ("fields", "passengers", "fare"),
     [
         (b'"passenger_count":1.0,"fare_amount":12.50', 1, "12.50"),
