@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, Self
 
+from infrastructure.security.jaas_file import login_module_of
 from infrastructure.security.properties_file import PROVIDERS, REFERENCE, PropertiesFile
 from infrastructure.security.ticket_cache import check_ticket
 from infrastructure.security.tls import Tls
@@ -58,8 +59,8 @@ class ClientSecurity:
     spark: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
     @classmethod
-    def read(cls, path: Path, environment: Mapping[str, str]) -> Self:
-        """Reads the properties file at `path`. environment: resolves references.
+    def read(cls, path: Path, environment: Mapping[str, str], java_options: str = "") -> Self:
+        """Reads the properties file at `path`. environment: resolves references. java_options: Spark's, which may name a JAAS file.
 
         Raises StreamgaugeError for an unknown property, for one that not all clients support, and when a Kerberos ticket is needed and there
         is no valid one. The message contains no secrets.
@@ -67,22 +68,26 @@ class ClientSecurity:
         properties = PropertiesFile.read(path.absolute(), environment, VARIABLE)
         properties.check_names(_SECRETS | _OPEN)
         protocol, mechanism = (properties.value("security.protocol") or "PLAINTEXT").upper(), ""
-        librdkafka, user, tls = {"security.protocol": protocol}, "", Tls()
+        librdkafka, user, tls, of_jaas_file = {"security.protocol": protocol}, "", Tls(), None
         if protocol.startswith("SASL_"):
             mechanism = _mechanism(properties)
-            sasl = _sasl(properties, mechanism)
+            of_jaas_file = None if {_JAAS, *_OURS} & properties.texts.keys() else login_module_of(java_options)
+            sasl = _sasl(properties if of_jaas_file is None else properties.with_value(_JAAS, of_jaas_file), mechanism)
             user = sasl.get("sasl.username") or sasl.get("sasl.kerberos.principal") or ""
             librdkafka |= {"sasl.mechanism": mechanism, **sasl}
         if protocol.endswith("SSL"):
             tls = Tls.of(properties)
             librdkafka |= tls.librdkafka()
             user = user or (tls.own_certificate().subject.rfc4514_string() if tls.keystore else "")
-        spark = spark_options(properties, mechanism)
+        spark = spark_options(properties, mechanism if of_jaas_file is None else "")
         return cls(str(path), protocol, mechanism, user, tls, tuple(librdkafka.items()), tuple(spark.items()))
 
 
 def spark_options(properties: PropertiesFile, mechanism: str) -> dict[str, str]:
-    """Options of Spark's Kafka source and sink. Secrets are replaced by references to their source, which may be this file."""
+    """Options of Spark's Kafka source and sink. Secrets are replaced by references to their source, which may be this file.
+
+    mechanism: for which a login module is needed; empty if Java has one by a JAAS file.
+    """
     options = {name: _for_java(properties, name) for name in properties.texts if name not in _OURS}
     if mechanism == "GSSAPI":
         options.setdefault(_JAAS, _BY_TICKET)

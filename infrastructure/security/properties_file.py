@@ -6,7 +6,7 @@ properties file, `${directory:/path:name}` (or `dir`) for the content of a file.
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Self
 
@@ -48,6 +48,10 @@ class PropertiesFile:
         Raises StreamgaugeError for a reference that cannot be resolved. The message contains no values.
         """
         return REFERENCE.sub(lambda reference: self._followed(name, reference), self.texts[name]) if name in self.texts else None
+
+    def with_value(self, name: str, text: str) -> "PropertiesFile":
+        """The properties with one more."""
+        return replace(self, texts={**self.texts, name: text})
 
     def check_names(self, supported: Collection[str]) -> None:
         """Raises StreamgaugeError if the file has a property that is not in `supported`."""

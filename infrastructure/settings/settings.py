@@ -243,7 +243,7 @@ class Settings:
         if not self.kafka_bootstrap_servers:
             msg = "KAFKA_CLIENT_PROPERTIES is for your own Kafka, and the embedded broker does not use it; set KAFKA_BOOTSTRAP_SERVERS too, or unset it"
             raise StreamgaugeError(msg)
-        return KafkaCluster(self.bootstrap_servers, ClientSecurity.read(self.kafka_client_properties, os.environ))
+        return KafkaCluster(self.bootstrap_servers, ClientSecurity.read(self.kafka_client_properties, os.environ, self.driver_java_options))
 
     @property
     def bootstrap_servers(self) -> str:

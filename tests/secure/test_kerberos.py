@@ -1,4 +1,4 @@
-"""Kerberos, with a real key distribution center: Spark and librdkafka log in by a keytab, and by the ticket of `kinit`.
+"""Kerberos, with a real key distribution center: Spark and librdkafka log in by a keytab, by a JAAS file, and by the ticket of `kinit`.
 
 The confluent-kafka of PyPI is built without Kerberos, and says so. kcat, of Debian, uses a librdkafka that has it.
 """
@@ -20,7 +20,7 @@ from plain import read_topic
 from running import RETRY_SECONDS, SHORT_LIVED, environment, eventually, few_rows, one_line_error, start_server, streamgauge
 
 from contract.create_topics import create_topics
-from contract.domains.nest import NEST_CAMERA_STATS, NEST_CROWDS, NEST_LOGS
+from contract.domains.nest import NEST_CAMERA_STATS, NEST_CROWDS, NEST_LOGS, NEST_TEMPERATURES
 from infrastructure.errors import StreamgaugeError
 from infrastructure.java.runtime import java_home
 from infrastructure.process.ports import free_ports
@@ -110,6 +110,16 @@ def by_ticket(plain, keytab, kdc, tmp_path):
     return secured(plain, tmp_path), kdc.kinit(keytab, "app", tmp_path / "krb5cc")
 
 
+@pytest.fixture
+def by_jaas_file(plain, keytab, kdc, tmp_path):
+    """Settings and environment of a program with a keytab that a JAAS file names."""
+    jaas = tmp_path / "client jaas.conf"
+    jaas.write_text(f"// of every Kafka client\nKafkaClient {{\n  {login(keytab, 'app')}\n}};\n")
+    settings = secured(plain, tmp_path)
+    option = f"'-Djava.security.auth.login.config={jaas}'"
+    return replace(settings, driver_java_options=f"{settings.driver_java_options} {option}"), {"KRB5_CONFIG": str(kdc.config)}
+
+
 def secured(plain, folder, more=""):
     properties = folder / "client.properties"
     properties.write_text(f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism=GSSAPI\nsasl.kerberos.service.name=kafka\n{more}")
@@ -122,16 +132,26 @@ def test_spark_reads_and_writes_by_a_keytab_and_by_a_ticket(plain, kdc, keytab, 
         folder.mkdir()
     of_keytab = secured(plain, folders["keytab"], f"sasl.jaas.config={login(keytab, 'app')}\n")
     of_ticket, variables = secured(plain, folders["ticket"]), kdc.kinit(keytab, "app", tmp_path / "krb5cc")
-    targets = {NEST_CAMERA_STATS.name: of_keytab, NEST_CROWDS.name: of_ticket}
+    assert_copied({NEST_CAMERA_STATS.name: of_keytab, NEST_CROWDS.name: of_ticket}, plain, kdc, variables)
+
+
+def test_spark_reads_and_writes_by_a_jaas_file(plain, kdc, by_jaas_file):
+    settings, variables = by_jaas_file
+    assert_copied({NEST_TEMPERATURES.name: settings}, plain, kdc, {**variables, "KRB5CCNAME": "/nowhere"})
+
+
+def assert_copied(targets, plain, kdc, variables):
+    """Spark copies ten records to each topic, with these settings, in one process with the Java options of the last."""
+    *_, settings = targets.values()
     producer = plain[0].kafka.producer({})
-    for number in range(10):
+    for number in range(len(read_topic(plain[0], NEST_LOGS.name)), 10):
         producer.produce(NEST_LOGS.name, str(number).encode())
     assert producer.flush(RETRY_SECONDS) == 0
     options = f"-Djava.security.krb5.conf={kdc.config}"
     done = subprocess.run(
         [sys.executable, str(COPIER)],
         input=json.dumps({name: str(settings.kafka_client_properties) for name, settings in targets.items()}),
-        env=environment(few_rows(of_ticket), JDK_JAVA_OPTIONS=options, **variables),
+        env=environment(few_rows(settings), JDK_JAVA_OPTIONS=options, **variables),
         capture_output=True,
         text=True,
         timeout=600,
@@ -145,7 +165,7 @@ def test_spark_reads_and_writes_by_a_keytab_and_by_a_ticket(plain, kdc, keytab, 
 
 
 @pytest.mark.skipif(not HAS_KCAT, reason="no kcat, or none that can use Kerberos; apt install kcat libsasl2-modules-gssapi-mit")
-@pytest.mark.parametrize("way", ["by_keytab", "by_ticket"])
+@pytest.mark.parametrize("way", ["by_keytab", "by_ticket", "by_jaas_file"])
 def test_librdkafka_lists_the_topics(request, way):
     settings, variables = request.getfixturevalue(way)
     with patch.dict(os.environ, variables):

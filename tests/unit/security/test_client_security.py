@@ -28,6 +28,20 @@ def read(tmp_path):
     return of
 
 
+@pytest.fixture
+def read_with_jaas(tmp_path):
+    """Reads properties, and a JAAS file with this text."""
+
+    def of(text, jaas, mechanism="GSSAPI"):
+        path, file = tmp_path / "client.properties", tmp_path / "client jaas.conf"
+        path.write_text(f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism={mechanism}\nsasl.kerberos.service.name=kafka\n{text}")
+        if jaas is not None:
+            file.write_text(jaas)
+        return ClientSecurity.read(path, {}, f"-Da=b '-Djava.security.auth.login.config={file}'")
+
+    return of
+
+
 def is_refused(read, text, *facts, **environment):
     with refused("client.properties: ", *facts) as raised:
         read(text, **environment)
@@ -112,6 +126,44 @@ def test_kerberos_from_a_keytab(read):
 
 
 TICKET = "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=GSSAPI\nsasl.kerberos.service.name=kafka\n"
+
+
+@pytest.mark.parametrize(
+    "more", ["", "// KafkaClient { none };\n", "/* KafkaClient\n{ } */", f"Client {{ {KERBEROS} required\n useTicketCache=true; }};\n"]
+)
+def test_a_jaas_file_has_the_login_module_of_java_and_librdkafka_gets_the_same(read_with_jaas, more):
+    entry = (
+        f'{KERBEROS} required // by keytab\n useKeyTab=true\n storeKey=true keyTab="/etc/{{app}}//of.keytab"\n principal="app@EXAMPLE.ORG";'
+    )
+    found = read_with_jaas("", f"{more}KafkaClient {{\n{entry}\n}};\n")
+    told = dict(found.librdkafka)
+    assert (told["sasl.kerberos.keytab"], told["sasl.kerberos.principal"]) == ("/etc/{app}//of.keytab", "app@EXAMPLE.ORG")
+    assert "kafka.sasl.jaas.config" not in dict(found.spark), "Java's clients would not look into the file"
+
+
+def test_a_password_in_a_jaas_file_is_no_option_of_spark(read_with_jaas):
+    found = read_with_jaas("", f'KafkaClient {{ {SCRAM} required username="app" password="{SECRET}"; }};', "SCRAM-SHA-512")
+    assert dict(found.librdkafka)["sasl.password"] == SECRET
+    assert SECRET not in str(found.spark)
+
+
+def test_what_the_properties_say_goes_before_a_jaas_file(read_with_jaas):
+    found = read_with_jaas(f"sasl.username=app\nsasl.password={SECRET}", "KafkaClient { broken", "SCRAM-SHA-512")
+    assert dict(found.spark)["kafka.sasl.jaas.config"].startswith(SCRAM)
+
+
+@pytest.mark.parametrize(
+    ("jaas", "expected"),
+    [
+        (None, "client jaas.conf cannot be read (No such file"),
+        (f'MyKafkaClient {{ {SCRAM} required password="{SECRET}"; }};', "has no section KafkaClient"),
+        (f'KafkaClient {{ {KERBEROS} required password="{SECRET}"; }};', "GSSAPI requires"),
+    ],
+)
+def test_a_jaas_file_that_does_not_fit_is_named_without_what_it_holds(read_with_jaas, jaas, expected):
+    with refused(expected) as raised:
+        read_with_jaas("", jaas)
+    assert SECRET not in str(raised.value)
 
 
 @pytest.mark.parametrize("jaas", ["", f"sasl.jaas.config={KERBEROS} required useTicketCache=true;"])
