@@ -1,7 +1,8 @@
 """The files of the static tables that streams are joined with: those in `data/`, or the user's own."""
 
 import glob
-from pathlib import Path
+from contextlib import suppress
+from pathlib import Path, PurePath
 from tempfile import mkdtemp
 from urllib.parse import urlsplit
 
@@ -12,6 +13,8 @@ from infrastructure.storage.paths import asking, remote_folder
 from infrastructure.storage.temporary import temporary_folder
 
 VARIABLE = "STREAMGAUGE_STATIC_TABLES"
+_SUFFIXES = (".csv", ".parquet")
+"""Of the files that are read of a folder."""
 
 
 def static_tables() -> dict[str, Path]:
@@ -20,32 +23,63 @@ def static_tables() -> dict[str, Path]:
 
 
 def files_of(table: str, settings: Settings) -> list[Path]:
-    """The CSV files that together hold the rows of a table. Those that are not on this machine are fetched at each call.
+    """The CSV files that together hold the rows of a table. Those that are not on this machine are fetched at each call, and Parquet becomes CSV.
 
-    Raises StreamgaugeError if there is none, or one cannot be fetched.
+    Raises StreamgaugeError if there is none, or one cannot be fetched, or is no Parquet.
     """
     places = dict(entry.replace("=file://", "=", 1).split("=", 1) for entry in settings.static_tables.split())
     check_names(f"static table for {VARIABLE}", places, static_tables())
     place = places.get(table)
     if place is None:
         return [static_tables()[table]]
-    files = _fetched(place, settings) if "://" in place else [Path(path) for path in _matches(place)]
+    files = _fetched(place, settings) if "://" in place else _matches(place)
     if not files:
-        msg = f"{VARIABLE}: no file is at {place}; expected CSV files for {table}, at a path, in a folder, or at a pattern such as /data/*.csv"
+        msg = f"{VARIABLE}: no file is at {place}; expected CSV or Parquet files for {table}, at a path, in a folder, or at a pattern such as /data/*.csv"
         raise StreamgaugeError(msg)
-    return files
+    if not any(_is_parquet(file) for file in files):
+        return files
+    folder = _folder(settings)
+    return [_as_csv(file, folder / f"{number:04}-{file.stem}.csv") if _is_parquet(file) else file for number, file in enumerate(files)]
 
 
-def _matches(place: str) -> list[str]:
+def _is_parquet(file: PurePath) -> bool:
+    return file.suffix.lower() == ".parquet"
+
+
+def _as_csv(file: Path, csv: Path) -> Path:
+    """Writes the columns of a Parquet file that a text can hold as texts, so that the queries and the audit read the same; null becomes empty."""
+    import pyarrow as pa
+    from pyarrow.csv import write_csv
+    from pyarrow.parquet import ParquetFile
+
+    columns = {}
+    try:
+        found = ParquetFile(file).read()
+        for name in found.column_names:
+            with suppress(pa.ArrowNotImplementedError, pa.ArrowInvalid):  # nested, or bytes that are no UTF-8
+                columns[name] = found[name].cast(pa.string())
+        write_csv(pa.table(columns), csv)
+    except (OSError, pa.ArrowException) as error:
+        msg = f"{VARIABLE}: {file} cannot be read ({str(error).partition(chr(10))[0]}); expected Parquet, as its name says"
+        raise StreamgaugeError(msg) from error
+    return csv
+
+
+def _folder(settings: Settings) -> Path:
+    return Path(mkdtemp(prefix="static-", dir=temporary_folder(settings.home)))
+
+
+def _matches(place: str) -> list[Path]:
     path = Path(place).expanduser()
-    return sorted(glob.glob(str(path / "*.csv" if path.is_dir() else path)))  # noqa: PTH207 - the pattern may be absolute
+    found = path.iterdir() if path.is_dir() else map(Path, glob.glob(str(path)))  # noqa: PTH207 - the pattern may be absolute
+    return sorted(file for file in found if not path.is_dir() or file.suffix in _SUFFIXES)
 
 
 def _fetched(place: str, settings: Settings) -> list[Path]:
-    folder = Path(mkdtemp(prefix="static-", dir=temporary_folder(settings.home)))
-    contents = [_by_http(place)] if place.startswith("http") else _from_store(place, settings.aws_endpoint_url)
-    files = [folder / f"{number:04}.csv" for number in range(len(contents))]
-    for file, content in zip(files, contents, strict=True):
+    folder = _folder(settings)
+    contents = {urlsplit(place).path: _by_http(place)} if place.startswith("http") else _from_store(place, settings.aws_endpoint_url)
+    files = [folder / f"{number:04}{'.parquet' if _is_parquet(PurePath(name)) else '.csv'}" for number, name in enumerate(contents)]
+    for file, content in zip(files, contents.values(), strict=True):
         file.write_bytes(content)
     return files
 
@@ -63,10 +97,14 @@ def _by_http(address: str) -> bytes:
         raise StreamgaugeError(msg) from error
 
 
-def _from_store(place: str, endpoint_url: str) -> list[bytes]:
+def _from_store(place: str, endpoint_url: str) -> dict[str, bytes]:
+    """The content of each file, by its path."""
     parts = urlsplit(place, allow_fragments=False)
     bucket = remote_folder(VARIABLE, f"{parts.scheme}://{parts.netloc}", endpoint_url)
     path = f"{bucket.path.rstrip('/')}/{parts.path.strip('/')}"
     with asking(bucket):
-        is_folder = not glob.has_magic(path) and bucket.fs.isdir(path)
-        return [bucket.fs.cat_file(file) for file in sorted(bucket.fs.glob(f"{path}/*.csv" if is_folder else path))]
+        if glob.has_magic(path) or not bucket.fs.isdir(path):
+            found = bucket.fs.glob(path)
+        else:
+            found = [file for suffix in _SUFFIXES for file in bucket.fs.glob(f"{path}/*{suffix}")]
+        return {file: bucket.fs.cat_file(file) for file in sorted(found)}

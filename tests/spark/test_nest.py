@@ -4,6 +4,8 @@ import json
 from datetime import datetime
 from functools import partial
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from letters import reasons
 from messages import refused
@@ -71,8 +73,10 @@ class TestCameraStats:
     def test_a_table_of_ones_own_is_read_from_all_of_its_files(self, spark, tmp_path):
         (tmp_path / "1.csv").write_text("zip_code,floor,device_id\n01234,2,a\n")
         (tmp_path / "2.csv").write_text("device_id,zip_code\nb,N/A\n")
-        settings = Settings(static_tables=f"device_locations={tmp_path}")
-        assert [tuple(row) for row in DEVICE_LOCATIONS.load(spark, settings).collect()] == [("a", "01234"), ("b", "N/A")]
+        pq.write_table(pa.table({"device_id": ["c", "d"], "zip_code": [94107, None], "tags": [["x"], []]}), tmp_path / "3.parquet")
+        settings = Settings(home=tmp_path / "home", static_tables=f"device_locations={tmp_path}")
+        expected = [("a", "01234"), ("b", "N/A"), ("c", "94107"), ("d", "")]
+        assert [tuple(row) for row in DEVICE_LOCATIONS.load(spark, settings).collect()] == expected
         (tmp_path / "2.csv").write_text("device,zip_code\nb,N/A\n")
         with refused("static table device_locations", "device_id string, zip_code string"):
             DEVICE_LOCATIONS.load(spark, settings)

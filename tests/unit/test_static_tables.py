@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import web_server
 from messages import refused
@@ -65,6 +67,39 @@ def test_a_file_at_a_web_address_is_fetched_each_time(own, cameras):
         assert read(settings) == [f"{HEAD}mine,99999\n"]
         with refused(VARIABLE, "none.csv", "HTTP 404"):
             read(own(f"{address}/none.csv"))
+
+
+@pytest.fixture
+def parquet(cameras):
+    """A third file of cameras, as Parquet. Its zip codes are numbers, and columns are there that no CSV has."""
+    columns = {
+        "zip_code": [94107, None],
+        "device_id": pa.array(['of, "the" shop', "attic"]).dictionary_encode(),
+        "tags": [["a"], []],
+        "photo": [b"\xff", b""],
+    }
+    pq.write_table(pa.table(columns), cameras / "3.parquet")
+    return cameras / "3.parquet"
+
+
+def test_the_audit_reads_parquet_and_csv_as_one_table(own, parquet):
+    rows = opened(settings=own(parquet.parent)).execute("SELECT device_id, zip_code FROM device_locations ORDER BY 1").fetchall()
+    assert rows == [("attic", ""), ("mine", "01234"), ('of, "the" shop', "94107"), ("yours", "N/A")]
+    assert len(opened(settings=own(f"{parquet.parent}/*.parquet")).execute("FROM device_locations").fetchall()) == 2
+
+
+def test_parquet_from_a_web_address_and_an_object_store(own, cameras, parquet, store: ObjectStore):
+    store.client.put_object(Bucket="bucket", Key="parquet/1.parquet", Body=parquet.read_bytes())
+    read_here = read(own(parquet))
+    with web_server.files(cameras) as address:
+        assert read(own(f"{address}/3.parquet")) == read_here
+    assert read(own("s3a://bucket/parquet", AWS_ENDPOINT_URL=store.address)) == read_here
+
+
+def test_what_is_no_parquet_is_one_line(own, tmp_path):
+    (tmp_path / "own.parquet").write_text(HEAD)
+    with refused(VARIABLE, "own.parquet cannot be read", "expected Parquet"):
+        read(own(tmp_path / "own.parquet"))
 
 
 def test_a_table_that_is_not_named_stays(own, cameras):
