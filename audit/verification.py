@@ -28,6 +28,7 @@ from audit.checks.ingested import Ingested, IngestedCheck
 from audit.checks.store import Store
 from audit.checks.table_check import TableCheck
 from audit.checks.versions import beside
+from audit.reading.files import SourceFile
 from audit.reading.read_range import ReadRange
 from audit.reading.records import records_between
 from audit.time_range import TimeRange
@@ -101,14 +102,14 @@ def _not_checked_on_error(result: Audited, verdicts: dict[int, Verdict], number:
         verdicts[number] = Verdict(result.query, result.sink, problem=str(error))
 
 
-def _bounds(ranges: Iterable[ReadRange[Any]]) -> tuple[Offsets, Offsets, Mapping[str, int]]:
-    """Where the records of all ranges begin and end, and when their files were changed."""
+def _bounds(ranges: Iterable[ReadRange[Any]]) -> tuple[Offsets, Offsets, Mapping[str, SourceFile]]:
+    """Where the records of all ranges begin and end, and their files."""
     starts: dict[tuple[str, int], int] = {}
     ends: dict[tuple[str, int], int] = {}
-    modified_ms: dict[str, int] = {}
+    files: dict[str, SourceFile] = {}
     for read_range in ranges:
-        modified_ms |= read_range.modified_ms
+        files |= read_range.files
         for partition, end in read_range.ends.items():
             starts[partition] = min(starts.get(partition, end), read_range.starts[partition])
             ends[partition] = max(ends.get(partition, 0), end)
-    return starts, ends, modified_ms
+    return starts, ends, files

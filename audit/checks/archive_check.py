@@ -119,7 +119,7 @@ class ArchiveCheck(IncrementalCheck[ArchiveProgress]):
         partition, offset, facts, expected = record[:2], record[2], self._files.rows, list[Row]()
         if partition in self.read_range.ends:
             recount = Recount(opened(settings=self.settings))
-            recount.load([facts], records_between(self.settings, {partition: offset}, {partition: offset + 1}, self.read_range.modified_ms))
+            recount.load([facts], records_between(self.settings, {partition: offset}, {partition: offset + 1}, self.read_range.files))
             expected = rows_of(self._archive, facts.name, record, recount.database)
         return Difference(kind, record_named(record), _all(expected), _all(self._files.rows_of(record)))
 

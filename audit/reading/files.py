@@ -10,13 +10,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from audit.reading.spark_logs import entries_of, path_of
+from audit.reading.spark_logs import entries_of, uri_of
 from contract.checkpoints.names import CheckpointPlace
 from contract.json_text import is_json
+from infrastructure.settings import Settings
+from infrastructure.storage.paths import StoragePath, asking, file_at
 
 SCHEME = "files:"
 END = 2**31
 """An offset after the last line of any file."""
+GONE = "no longer there: what came of them cannot be checked"
+CHANGED = "changed since: the query has read what they held before"
 
 _MOST_BYTES = 5 * 1024 * 1024
 _SAMPLE_BYTES = 1024
@@ -25,13 +29,24 @@ _SAMPLE_BYTES = 1024
 class SourceFile(NamedTuple):
     """A file that a query has found. entry: of the listing that found it; a batch reads whole listings. modified_ms: since 1970, then."""
 
-    path: Path
+    path: StoragePath
     modified_ms: int
     entry: int
+    topic: str
 
-    @property
-    def topic(self) -> str:
-        return f"{SCHEME}{self.path}"
+    def problem(self) -> str | None:
+        """GONE or CHANGED. Of an object, a change within the same second is not seen.
+
+        Raises StoreUnavailable when an object store does not answer, as `lines_of` does.
+        """
+        try:
+            with asking(self.path):
+                status = self.path.stat()
+        except OSError:
+            return GONE
+        if isinstance(self.path, Path):
+            return None if status.st_mtime_ns // 1_000_000 == self.modified_ms else CHANGED
+        return None if int(status.st_mtime) == self.modified_ms // 1_000 else CHANGED
 
 
 class Line(NamedTuple):
@@ -42,22 +57,24 @@ class Line(NamedTuple):
     problem: str | None = None
 
 
-def path_of_topic(topic: str) -> Path:
-    """The file whose records have that topic."""
-    return Path(topic.removeprefix(SCHEME))
-
-
-def source_files(place: CheckpointPlace) -> list[SourceFile]:
+def source_files(place: CheckpointPlace, settings: Settings) -> list[SourceFile]:
     """The files that the query has found, in order."""
-    return [SourceFile(path_of(entry), entry["timestamp"], entry["batchId"]) for entry in entries_of(place.folder / "sources" / "0")]
+    found = ((uri_of(entry), entry) for entry in entries_of(place.folder / "sources" / "0"))
+    return [
+        SourceFile(
+            file_at("STREAMGAUGE_NEST_SOURCE", uri, settings.aws_endpoint_url), entry["timestamp"], entry["batchId"], f"{SCHEME}{uri}"
+        )
+        for uri, entry in found
+    ]
 
 
-def lines_of(path: Path) -> Iterator[Line]:
+def lines_of(path: StoragePath) -> Iterator[Line]:
     """The documents of a file, plain or gzipped: one on each line that is not blank, or else one that spans all lines."""
     try:
-        if path.stat().st_size == 0:
+        with asking(path):
+            content = path.read_bytes()
+        if not content:
             return
-        content = path.read_bytes()
         if content.startswith(b"\x1f\x8b"):
             content = gzip.decompress(content)
     except (OSError, EOFError, zlib.error) as error:

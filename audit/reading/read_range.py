@@ -5,12 +5,11 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from audit.audited import Facts
 from audit.reading.checkpoints import between_batches
-from audit.reading.files import END, SCHEME, SourceFile, lines_of, path_of_topic, source_files
+from audit.reading.files import CHANGED, END, GONE, SCHEME, SourceFile, lines_of, source_files
 from audit.time_range import TimeRange, ms_of
 from audit.verdicts.comparison import MOST_SHOWN, Kind
 from audit.verdicts.verdict import RowCounts, Verdict
@@ -47,7 +46,7 @@ class ReadRange(Generic[T]):
 
     committed, planned: the numbers of the last batches. sink_state: what its sink held then, as the end offsets of its topic. batches: in order.
     first_offsets: where the query began. retained_offsets: where the records begin that its source still has. committed_ends: where the last
-    committed batch ends. ends: where the batch under way ends, or else the last committed one. modified_ms: of files that it has read, by the
+    committed batch ends. ends: where the batch under way ends, or else the last committed one. files: those that it has read, by the
     topic of their records. file_notes: lines for the user. is_part: whether `first_offsets` and `ends` are those of a part of these records.
     """
 
@@ -60,7 +59,7 @@ class ReadRange(Generic[T]):
     retained_offsets: Offsets
     committed_ends: Offsets
     ends: Offsets
-    modified_ms: Mapping[str, int] = field(default_factory=dict)
+    files: Mapping[str, SourceFile] = field(default_factory=dict)
     file_notes: Sequence[str] = ()
     is_part: bool = False
 
@@ -85,9 +84,9 @@ class ReadRange(Generic[T]):
     def records(self) -> int:
         """How many records of the committed batches the source still has."""
         counts = {partition: max(end - self.starts[partition], 0) for partition, end in self.committed_ends.items()}
-        if not self.modified_ms:
+        if not self.files:
             return sum(counts.values())
-        return sum(line.problem is None for (topic, _), count in counts.items() if count for line in lines_of(path_of_topic(topic)))
+        return sum(line.problem is None for (topic, _), count in counts.items() if count for line in lines_of(self.files[topic].path))
 
     def watermark_ms(self, number: int) -> int:
         """The watermark by which batch `number` finalizes windows; 0 if there is no such batch."""
@@ -130,8 +129,8 @@ class ReadRange(Generic[T]):
         def offsets_of(time: datetime | None) -> Mapping[tuple[str, int], int | None]:
             if time is None:
                 return {}
-            if self.modified_ms:
-                return {partition: 0 if self.modified_ms[partition[0]] >= ms_of(time) else END for partition in self.ends}
+            if self.files:
+                return {partition: 0 if self.files[partition[0]].modified_ms >= ms_of(time) else END for partition in self.ends}
             return offsets_at(kafka, self.ends, ms_of(time))
 
         starts, ends = offsets_of(span.start), offsets_of(span.end)
@@ -212,7 +211,7 @@ def read_range_of(
         planned, batches = committed + 1, [*batches, _unplanned(place, batches, committed, settings)]
     ends, committed_ends = (_ends_of(place, number, batches, first_offsets) for number in (planned, committed))
     if FILES in ends:
-        return _of_files(ReadRange(place, committed, planned, sink_state, batches, first_offsets, {}, committed_ends, ends))
+        return _of_files(ReadRange(place, committed, planned, sink_state, batches, first_offsets, {}, committed_ends, ends), settings)
     offsets = first_and_end_offsets(settings.kafka, ends)
     for (topic, number), end in ends.items():
         if offsets[topic, number][1] < end:
@@ -222,10 +221,10 @@ def read_range_of(
     return ReadRange(place, committed, planned, sink_state, batches, first_offsets, retained_offsets, committed_ends, ends)
 
 
-def _of_files(listed: ReadRange[T]) -> ReadRange[T]:
+def _of_files(listed: ReadRange[T], settings: Settings) -> ReadRange[T]:
     """The range of a query that reads files, of one that has numbers of listings for offsets: each file is a partition."""
     ends, committed_ends = listed.ends[FILES], listed.committed_ends.get(FILES, 0)
-    files = [file for file in source_files(listed.place) if file.entry < ends]
+    files = [file for file in source_files(listed.place, settings) if file.entry < ends]
     by_entry: dict[int, list[SourceFile]] = {}
     for file in files:
         by_entry.setdefault(file.entry, []).append(file)
@@ -235,23 +234,19 @@ def _of_files(listed: ReadRange[T]) -> ReadRange[T]:
         read = [file for entry in range(start, end) for file in by_entry.get(entry, ())]
         batches.append(replace(batch, ends={(file.topic, 0): END for file in read}))
         start = end
-    modified_ms = {file: _modified_ms(file.path) for file in files}
-    gone = [file.path for file, time_ms in modified_ms.items() if time_ms is None]
-    changed = [file.path for file, time_ms in modified_ms.items() if time_ms not in {None, file.modified_ms}]
-    problems = (
-        (gone, "no longer there: what came of them cannot be checked"),
-        (changed, "changed since: the query has read what they held before"),
-    )
+    problems = {file.topic: file.problem() for file in files}
     return replace(
         listed,
         batches=batches,
         first_offsets={},
-        retained_offsets={(file.topic, 0): END if time_ms is None else 0 for file, time_ms in modified_ms.items()},
+        retained_offsets={(topic, 0): END if problem == GONE else 0 for topic, problem in problems.items()},
         committed_ends={(file.topic, 0): END if file.entry < committed_ends else 0 for file in files},
         ends={(file.topic, 0): END for file in files},
-        modified_ms={file.topic: file.modified_ms for file in files},
+        files={file.topic: file for file in files},
         file_notes=[
-            f"{len(paths)} files that were read are {what} ({', '.join(map(str, paths[:MOST_SHOWN]))})" for paths, what in problems if paths
+            f"{len(topics)} files that were read are {what} ({', '.join(topic.removeprefix(SCHEME) for topic in topics[:MOST_SHOWN])})"
+            for what in (GONE, CHANGED)
+            if (topics := [topic for topic, problem in problems.items() if problem == what])
         ],
     )
 
@@ -264,13 +259,6 @@ def _ends_of(place: CheckpointPlace, number: int, batches: Sequence[Batch], firs
             return batch.ends
     msg = f"{place.folder} has no offsets of batch {number}, which it has committed: it is damaged; restore it, or delete it to recount from the start"
     raise StreamgaugeError(msg)
-
-
-def _modified_ms(path: Path) -> int | None:
-    try:
-        return path.stat().st_mtime_ns // 1_000_000
-    except OSError:
-        return None
 
 
 def _unplanned(place: CheckpointPlace, batches: Sequence[Batch], committed: int, settings: Settings) -> Batch:

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from audit.reading.files import lines_of, path_of_topic
+from audit.reading.files import SourceFile, lines_of
 from contract.checkpoints.contents import Offsets
 from infrastructure.errors import StreamgaugeError
 from infrastructure.kafka.client_options import client_options
@@ -58,14 +58,14 @@ class RecordReader:
             self._consumer.close()
             self._consumer = None
 
-    def between(self, starts: Offsets, ends: Offsets, modified_ms: Mapping[str, int] = MappingProxyType({})) -> Iterator[pa.Table]:
+    def between(self, starts: Offsets, ends: Offsets, files: Mapping[str, SourceFile] = MappingProxyType({})) -> Iterator[pa.Table]:
         """See `records_between`."""
         unread = {partition: end for partition, end in ends.items() if starts[partition] < end}
         if not unread:
             yield SCHEMA.empty_table()
-        if files := [partition for partition in unread if partition[0] in modified_ms]:
-            yield from _lines(files, modified_ms)
-            unread = {partition: end for partition, end in unread.items() if partition not in files}
+        if of_files := [partition for partition in unread if partition[0] in files]:
+            yield from _lines(files[topic] for topic, _ in of_files)
+            unread = {partition: end for partition, end in unread.items() if partition not in of_files}
         if not unread:
             return
         if self._consumer is None:
@@ -107,16 +107,16 @@ def records_between(
     settings: Settings,
     starts: Offsets,
     ends: Offsets,
-    modified_ms: Mapping[str, int] = MappingProxyType({}),
+    files: Mapping[str, SourceFile] = MappingProxyType({}),
 ) -> Iterator[pa.Table]:
     """The records of each partition from its offset in `starts` up to, not including, its offset in `ends`: tables with the columns of SCHEMA.
 
-    There is always one table, which may be empty. modified_ms: when files were changed, since 1970, by the topic of their records.
+    There is always one table, which may be empty. files: by the topic of their records.
 
     Raises StreamgaugeError when Kafka does not answer, or no longer has one of the records.
     """
     with closing(RecordReader(settings)) as reader:
-        yield from reader.between(starts, ends, modified_ms)
+        yield from reader.between(starts, ends, files)
 
 
 def _find_leaders(consumer: Consumer, topics: Iterable[str], kafka: KafkaCluster) -> None:
@@ -151,11 +151,11 @@ def _of_rows(rows: Sequence[tuple[Any, ...]]) -> pa.Table:
     return pa.table([pa.array(column, kind) for column, kind in zip(columns, SCHEMA.types, strict=True)], schema=SCHEMA)
 
 
-def _lines(files: Iterable[tuple[str, int]], modified_ms: Mapping[str, int]) -> Iterator[pa.Table]:
+def _lines(files: Iterable[SourceFile]) -> Iterator[pa.Table]:
     rows: list[tuple[Any, ...]] = []
-    for topic, number in files:
-        for line in lines_of(path_of_topic(topic)):
-            rows.append((topic, number, line.number, modified_ms[topic], modified_ms[topic], line.value, line.problem, None, None))
+    for file in files:
+        for line in lines_of(file.path):
+            rows.append((file.topic, 0, line.number, file.modified_ms, file.modified_ms, line.value, line.problem, None, None))
             if len(rows) == AT_ONCE:
                 yield _of_rows(rows)
                 rows = []

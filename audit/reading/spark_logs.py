@@ -39,3 +39,9 @@ def _entry(line: str) -> dict[str, Any]:
 def path_of(entry: dict[str, Any]) -> Path:
     """The path of a file on disk."""
     return Path(unquote(urlsplit(entry["path"]).path))
+
+
+def uri_of(entry: dict[str, Any]) -> str:
+    """The path of a file on disk, or the URI of one in an object store, in which no character is encoded."""
+    parts = urlsplit(entry["path"])
+    return str(path_of(entry)) if parts.scheme == "file" else f"{parts.scheme}://{parts.netloc}{unquote(parts.path)}"

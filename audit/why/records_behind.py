@@ -112,7 +112,7 @@ class _Row:
             check.narrow(TimeRange(window.start, window.end), to_the_end=with_late)
         read_range: ReadRange[Any] = check.read_range
         times = Facts("times", table.facts.source, _TIMES, documents=table.facts.documents, only=table.facts.only)
-        records = records_between(self._settings, read_range.starts, read_range.ends, read_range.modified_ms)
+        records = records_between(self._settings, read_range.starts, read_range.ends, read_range.files)
         self._recount.load([table.facts, times], records)
         compared = check.compared()
         comparison, totals = compared.comparison, compared.recounted.totals

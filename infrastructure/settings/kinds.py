@@ -137,9 +137,10 @@ def _database(text: str) -> str:
 
 
 def _landing(text: str) -> str:
-    if not text.startswith("files:") or "://" in text or not text.removeprefix("files:"):
+    place = text.removeprefix("files:")
+    if place in {text, ""}:
         raise ValueError(text)
-    return f"files:{_path(text.removeprefix('files:'))}"
+    return f"files:{_folder_or_bucket(place)}"
 
 
 def _static_tables(text: str) -> str:
@@ -179,4 +180,4 @@ DATABASE = Kind(_database, "postgresql://USER:PASSWORD@HOST:PORT/DATABASE, speci
 STATIC_TABLES = Kind(
     _static_tables, f"TABLE=PLACE, separated by spaces, each table once; a place is a path, {_AN_OBJECT_STORE}, or {_AN_ADDRESS}"
 )
-LANDING_FOLDER = Kind(_landing, "files: and a folder, such as files:/data/landing")
+LANDING_FOLDER = Kind(_landing, "files: and a folder, such as files:/data/landing or files:s3a://bucket/landing")

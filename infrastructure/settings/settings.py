@@ -50,7 +50,7 @@ class Settings:
     owner_name: str = _setting("STREAMGAUGE_OWNER", "")
     """The owner of the checkpoints in CHECKPOINT_URI; others cannot use them; unset: this machine's name and STREAMGAUGE_HOME."""
     aws_endpoint_url: str = _setting("AWS_ENDPOINT_URL", "", kinds.ADDRESS_WITHOUT_CREDENTIALS)
-    """The S3 service of LAKE_URI and CHECKPOINT_URI; unset: Amazon's."""
+    """The S3 service of all s3a:// addresses; unset: Amazon's."""
     aws_region: str = _setting("AWS_REGION", "")
     """The region of that S3 service."""
     java_home: str = _setting("STREAMGAUGE_JAVA_HOME", "", kinds.FOLDER)
@@ -150,7 +150,8 @@ class Settings:
     max_offsets_per_trigger: int = _setting("STREAMGAUGE_MAX_OFFSETS_PER_TRIGGER", 100_000, kinds.COUNT)
     """Maximum number of records in a micro-batch. A backlog takes several, which bounds the memory that it needs. Not in real-time mode."""
     nest_source: str = _setting("STREAMGAUGE_NEST_SOURCE", "", kinds.LANDING_FOLDER)
-    """A folder whose files the Nest queries read instead of topic `nest-logs`, such as `files:/data/landing`; unset: the topic."""
+    """A folder whose files the Nest queries read instead of topic `nest-logs`, such as `files:/data/landing` or
+    `files:s3a://bucket/landing` (docs/files.md); unset: the topic."""
     max_files_per_trigger: int | None = _setting("STREAMGAUGE_MAX_FILES_PER_TRIGGER", None, kinds.COUNT)
     """Maximum number of files in a micro-batch; unset: all that are there."""
     latest_first: bool = _setting("STREAMGAUGE_LATEST_FIRST", default=False, kind=kinds.FLAG)
@@ -304,8 +305,8 @@ class Settings:
 
     @property
     def uses_s3(self) -> bool:
-        """Whether tables or checkpoints are in S3."""
-        return any(uri.startswith("s3a:") for uri in (self.lake_uri, self.checkpoint_uri))
+        """Whether tables, checkpoints or files that queries read are in S3."""
+        return any(uri.startswith("s3a:") for uri in (self.lake_uri, self.checkpoint_uri, self.nest_source.removeprefix("files:")))
 
     @property
     def is_lake_remote(self) -> bool:

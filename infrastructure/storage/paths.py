@@ -47,6 +47,15 @@ def remote_folder(variable: str, uri: str, endpoint_url: str) -> "UPath":
     return folder
 
 
+def file_at(variable: str, uri: str, endpoint_url: str) -> StoragePath:
+    """The file at `uri`, a path or a URI in an object store, in which no character is encoded. Raises the errors of `remote_folder`."""
+    scheme, is_remote, path = uri.partition("://")
+    if not is_remote:
+        return Path(uri)
+    bucket, _, name = path.partition("/")
+    return remote_folder(variable, f"{scheme}://{bucket}", endpoint_url) / name
+
+
 @contextmanager
 def asking(path: StoragePath) -> Iterator[None]:
     """Converts errors of an object store to StoreUnavailable, except FileNotFoundError and FileExistsError. Has no effect for local paths."""

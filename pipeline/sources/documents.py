@@ -1,16 +1,20 @@
 """Reads the documents of one file, in plain Python, within Spark's tasks.
 
 A file is read as a whole or not at all. A file that cannot be read to its end (a truncated gzip, missing permissions) gives no document,
-only one line with the reason. It can land again under another name, and no document counts twice.
+only one line with the reason. It can land again under another name, and no document counts twice. An object store that does not answer is no such file: it is asked again.
 """
 
 import gzip
+import shutil
+import tempfile
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, NamedTuple
 
 from contract.json_text import is_json
+from infrastructure.storage.paths import StoragePath, asking
 
 MAX_DOCUMENT_BYTES = 5 * 1024 * 1024
 """A larger document would not fit into a dead letter, which is a Kafka record."""
@@ -32,13 +36,15 @@ class Line(NamedTuple):
     problem: str | None = None
 
 
-def lines_of(path: Path) -> Iterator[Line]:
+def lines_of(path: StoragePath) -> Iterator[Line]:
     """The documents of a file, plain or gzipped: one per line, or a single one that spans all lines.
 
-    Blank lines are skipped. An empty file has no documents.
+    Blank lines are skipped. An empty file has no documents. Raises StoreUnavailable when an object store does not give the file.
     """
     try:
-        if path.stat().st_size == 0:  # Spark's file source skips empty files
+        with asking(path):
+            size = path.stat().st_size
+        if size == 0:  # Spark's file source skips empty files
             return
         with _opened(path) as file:
             while file.read(_CHUNK_BYTES):  # before any line of it is used
@@ -56,10 +62,21 @@ def lines_of(path: Path) -> Iterator[Line]:
         yield Line(0, b"", f"the file cannot be read to its end, and nothing of it was used: {why}")
 
 
-def _opened(path: Path) -> IO[bytes] | gzip.GzipFile:
-    with path.open("rb") as raw:
+@contextmanager
+def _opened(path: StoragePath) -> Iterator[IO[bytes] | gzip.GzipFile]:
+    with path.open("rb") if isinstance(path, Path) else _copied(path) as raw:
         is_gzip = raw.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC
-    return gzip.open(path) if is_gzip else path.open("rb")
+        raw.seek(0)
+        yield gzip.GzipFile(fileobj=raw) if is_gzip else raw
+
+
+def _copied(path: StoragePath) -> IO[bytes]:
+    """A copy of an object, which is read twice."""
+    copy = tempfile.TemporaryFile()  # noqa: SIM115 - the caller closes it
+    with asking(path), path.open("rb") as source:
+        shutil.copyfileobj(source, copy)
+    copy.seek(0)
+    return copy
 
 
 def _single_document(file: IO[bytes] | gzip.GzipFile) -> bytes | None:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -15,6 +16,7 @@ from contract.checkpoints.contents import Partition
 from contract.topics import DEAD_LETTERS
 from infrastructure.errors import StreamgaugeError
 from infrastructure.settings import Settings
+from infrastructure.storage.paths import asking, file_at
 from pipeline.sources.documents import Line, lines_of
 from pipeline.sources.kafka import RECORD, source_partitions
 
@@ -26,8 +28,10 @@ NAMES = "*.{json,jsonl,ndjson,json.gz,jsonl.gz,ndjson.gz}"
 
 _SPARKS_COLUMNS = "path string, modificationTime timestamp, length bigint, content binary"
 _DOCUMENTS_COLUMNS = f"topic string, timestamp timestamp, offset bigint, value binary, {PROBLEM} string"
-_LIKE_A_PATTERN = re.compile(r"[\\*?\[\]{}]")
-"""Spark takes a path for a pattern, and finds nothing in a folder such as cameras[1], without these escaped."""
+_LIKE_A_PATTERN = re.compile(r"[\\?\[\]{}]")
+"""Spark takes a path for a pattern, and finds nothing in a folder such as cameras[1], without these escaped. Of patterns, users have *."""
+_A_PATTERN = re.compile(r"[^/]*[*].*", re.DOTALL)
+_VARIABLE = "STREAMGAUGE_NEST_SOURCE"
 _BATCH_BYTES = 4 * 1024 * 1024
 _FOREVER = "36500d"
 
@@ -36,16 +40,19 @@ _FOREVER = "36500d"
 class Files:
     """The files in `folder` and its subfolders.
 
+    folder: an absolute path, or a folder in an object store such as s3a://bucket/landing. A * stands for any characters of a name.
+
     Each document becomes a record: topic is `files:` and the file's path, partition is 0, offset is the line number from 1, timestamp and
     clock are the file's modification time, key is null. Column PROBLEM says why a file or line is not a document, and is null otherwise.
     """
 
-    folder: Path
+    folder: str
 
     @classmethod
     def of(cls, text: str) -> Self:
         """The folder in a string such as files:/data/landing."""
-        return cls(Path(text.removeprefix(SCHEME)).absolute())
+        folder = text.removeprefix(SCHEME)
+        return cls(folder if "://" in folder else str(Path(folder).absolute()))
 
     @property
     def name(self) -> str:
@@ -55,13 +62,19 @@ class Files:
     def partitions(self, settings: Settings) -> list[Partition]:
         """A single partition, because the files have one order. Raises StreamgaugeError when the folder cannot be listed.
 
-        Raises the errors of `source_partitions` too: results and dead letters go to Kafka, so a run also waits for Kafka.
+        Raises the errors of `source_partitions` too: results and dead letters go to Kafka, so a run also waits for Kafka. Raises
+        StoreUnavailable when the object store does not answer.
         """
         source_partitions(settings, DEAD_LETTERS.name)
+        folder = file_at(_VARIABLE, _A_PATTERN.sub("", self.folder), settings.aws_endpoint_url)
+        if not isinstance(folder, Path):
+            with asking(folder), suppress(FileNotFoundError):  # a folder without objects is none, and may get some
+                folder.fs.info(f"{folder.path}/_")  # answers without listing the objects
+            return [(self.name, 0)]
         try:
-            next(self.folder.iterdir(), None)
+            next(folder.iterdir(), None)
         except OSError as error:
-            msg = f"the source folder {self.folder} cannot be read ({error.strerror}); create it, or set STREAMGAUGE_NEST_SOURCE to another one"
+            msg = f"the source folder {folder} cannot be read ({error.strerror}); create it, or set {_VARIABLE} to another one"
             raise StreamgaugeError(msg) from error
         return [(self.name, 0)]
 
@@ -84,33 +97,34 @@ class Files:
         }
         if settings.max_files_per_trigger is not None:
             options["maxFilesPerTrigger"] = str(settings.max_files_per_trigger)
-        folder = _LIKE_A_PATTERN.sub(r"\\\g<0>", str(self.folder))
+        folder = _LIKE_A_PATTERN.sub(r"\\\g<0>", self.folder)
+        if "://" in folder and "*" not in folder:
+            folder += "/*"  # Spark refuses a folder that does not exist, as one without objects; of a pattern it waits for the first file
         files = spark.readStream.format("binaryFile").schema(_SPARKS_COLUMNS).options(**options).load(folder)
         # Selecting `content` would make Spark read the file, and an unreadable file would stop the stream.
-        return _records(files.select("path", "modificationTime"))
+        return _records(files.select("path", "modificationTime"), settings.aws_endpoint_url)
 
 
-def topic_of(path: Path | str) -> str:
+def topic_of(path: str) -> str:
     """The `topic` of records from that file."""
     return f"{SCHEME}{path}"
 
 
-def path_of(uri: str) -> Path:
-    """The path in a file URI as Spark's binaryFile writes it, without percent-encoding: file:/a/b or file:///a/b."""
-    return Path("/" + uri.removeprefix("file:").lstrip("/"))
+def path_of(uri: str) -> str:
+    """The path in a URI as Spark's binaryFile writes it, without percent-encoding: file:/a/b or file:///a/b. Other URIs are as they are."""
+    return "/" + uri.removeprefix("file:").lstrip("/") if uri.startswith("file:") else uri
 
 
-def _records(files: DataFrame) -> DataFrame:
+def _records(files: DataFrame, endpoint_url: str) -> DataFrame:
+    def documents(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for uri, modified in zip(batch.column(0).to_pylist(), batch.column(1), strict=True):
+                path = path_of(uri)
+                for lines in _portions(lines_of(file_at(_VARIABLE, path, endpoint_url))):
+                    yield _batch(lines, path, modified)
+
     same_for_all = {"key": F.lit(None).cast("binary"), "partition": F.lit(0), "clock": F.col("timestamp")}
-    return files.mapInArrow(_documents, _DOCUMENTS_COLUMNS).withColumns(same_for_all).select(*RECORD, PROBLEM)
-
-
-def _documents(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        for uri, modified in zip(batch.column(0).to_pylist(), batch.column(1), strict=True):
-            path = path_of(uri)
-            for lines in _portions(lines_of(path)):
-                yield _batch(lines, path, modified)
+    return files.mapInArrow(documents, _DOCUMENTS_COLUMNS).withColumns(same_for_all).select(*RECORD, PROBLEM)
 
 
 def _portions(lines: Iterable[Line]) -> Iterator[list[Line]]:
@@ -125,7 +139,7 @@ def _portions(lines: Iterable[Line]) -> Iterator[list[Line]]:
     return (list(portion) for _, portion in groupby(lines, number_of))
 
 
-def _batch(lines: list[Line], path: Path, modified: pa.Scalar) -> pa.RecordBatch:
+def _batch(lines: list[Line], path: str, modified: pa.Scalar) -> pa.RecordBatch:
     columns = {
         "topic": pa.repeat(topic_of(path), len(lines)),
         "timestamp": pa.repeat(modified, len(lines)),

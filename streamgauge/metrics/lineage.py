@@ -113,7 +113,7 @@ class Lineage:
         )
 
     def _input(self, query: Query) -> dict[str, Any]:
-        return self._topic(query.source.name) if isinstance(query.source, KafkaTopic) else _folder(query.source.folder.absolute())
+        return self._topic(query.source.name) if isinstance(query.source, KafkaTopic) else _folder(query.source.folder)
 
     def _outputs(self, query: Query) -> Iterator[dict[str, Any]]:
         match query.sink:

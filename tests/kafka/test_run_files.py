@@ -9,9 +9,10 @@ from datetime import UTC, datetime, timedelta
 import pyarrow.parquet as pq
 import pytest
 import verifying
-from kills import lose_last_batch
+from kills import kill_in_a_batch, lose_last_batch
+from object_store import CREDENTIALS
 from plain import counts_of, folded, one_camera, read_topic, results, sightings_of
-from running import streamgauge, succeed, verify
+from running import eventually, running_queries, streamgauge, succeed, verify
 
 from contract.checkpoints.contents import Checkpoint
 
@@ -108,6 +109,64 @@ def test_files_count_once_each_also_after_a_lost_commit_and_what_is_broken_gone_
     assert (gone["verdict"], rows) == ("wrong", {"equal": len(used) - 201, "not_checkable": 200, "different": 1})
 
 
+@pytest.fixture
+def in_bucket(fresh, store):
+    """Settings for a store's files: those in folders `landing` of any folder of the bucket. Objects, unlike files, appear whole."""
+
+    def put(name, content):
+        store.client.put_object(Bucket="bucket", Key=f"{fresh.home.name}/landing/{name}", Body=content)
+
+    put.settings = replace(fresh, nest_source="files:s3a://bucket/*/landing", aws_endpoint_url=store.address)
+    return put
+
+
+def test_files_in_a_bucket_count_once_each_also_after_kill_9_and_verify_reads_them_there(in_bucket, store):
+    settings, names = in_bucket.settings, ("nest-camera-stats", "nest-archive")
+    for number in range(0, 400, 10):
+        in_bucket(f"{number}.json", lines(DOCUMENTS[number : number + 10]))
+    checkpoints = [Checkpoint(settings.checkpoints / name) for name in ("nest-camera-stats-v1-update", "nest-archive-v1-append")]
+
+    def are_all_in_a_batch():
+        return all(0 <= checkpoint.last_committed < checkpoint.planned[-1] for checkpoint in checkpoints)
+
+    kill_in_a_batch(names, are_all_in_a_batch, settings, **CREDENTIALS, STREAMGAUGE_MAX_FILES_PER_TRIGGER="1")
+    assert 0 < sum(results(settings).values()) < 400
+
+    in_bucket("2026-01-01/b c%20#?+.jsonl.gz", gzip.compress(lines(DOCUMENTS[400:500])))
+    in_bucket("cut.json.gz", gzip.compress(lines(DOCUMENTS[500:550]))[:-20])
+    in_bucket("odd.ndjson", lines([DOCUMENTS[550], b"rubbish"]))
+    in_bucket("one.json", json.dumps(json.loads(DOCUMENTS[551]), indent=2).encode())
+    in_bucket("empty.json", b"")
+    in_bucket("other.txt", DOCUMENTS[552])
+    succeed("run", *NEST, "--once", settings=settings)
+    used = [*DOCUMENTS[:500], *DOCUMENTS[550:552]]
+    assert results(settings) == counts_of(set().union(*map(sightings_of, used)))
+    assert sum(archived(settings).values()) == len(archived(settings)) == len(used)
+    assert letters(settings).keys() == {("cut.json.gz", 0), ("odd.ndjson", 2)}
+    outcomes = verify(settings=settings)
+    assert {name: outcomes[name]["verdict"] for name in NEST} == dict.fromkeys(NEST, "right"), outcomes
+    assert outcomes["nest-archive"]["rows"]["equal"] == len(used)
+
+    store.client.delete_object(Bucket="bucket", Key=f"{settings.home.name}/landing/0.json")
+    gone = verify("nest-archive", settings=settings)["nest-archive"]
+    where = f"s3a://bucket/{settings.home.name}/landing/0.json"
+    assert gone["notes"] == [f"1 files that were read are no longer there: what came of them cannot be checked ({where})"]
+    assert gone["rows"]["not_checkable"] == 10
+
+
+def test_without_the_bucket_for_a_while_files_wait_and_none_is_a_dead_letter(in_bucket, store):
+    with running_queries("nest-camera-stats", "nest-dead-letters", settings=in_bucket.settings) as said:
+        in_bucket("a.json", lines(DOCUMENTS[:100]))
+        eventually(lambda: sum(results(in_bucket.settings).values()) == 100, "the first file to be counted")
+        in_bucket("b.json", lines(DOCUMENTS[100:200]))
+        store.stop()
+        eventually(lambda: any("waits for the object store" in line for line in said), "the query to say that the store is away")
+        store.start()
+        in_bucket("c.json", lines(DOCUMENTS[200:300]))
+        eventually(lambda: sum(results(in_bucket.settings).values()) == 300, "all files to be counted")
+    assert letters(in_bucket.settings) == {}
+
+
 def test_a_checkpoint_is_of_one_source(fresh, landing):
     landing("a.json", lines(DOCUMENTS[:10]))
     succeed("run", "nest-camera-stats", "--once", settings=fresh, **of_files(landing))
@@ -131,7 +190,8 @@ def test_a_checkpoint_is_of_one_source(fresh, landing):
             "the source folder /no/such/folder cannot be read (No such file or directory); create it",
         ),
         ("/data", "STREAMGAUGE_NEST_SOURCE is '/data'; expected files: and a folder, such as files:/data/landing"),
-        ("files:s3a://bucket", "STREAMGAUGE_NEST_SOURCE is 'files:s3a://bucket'; expected files: and a folder"),
+        ("files:https://a.example/b", "STREAMGAUGE_NEST_SOURCE is 'files:https://a.example/b'; expected files: and a folder"),
+        ("files:/no/such/*/folder", "the source folder /no/such cannot be read (No such file or directory); create it"),
     ],
 )
 def test_what_is_no_folder_is_one_clear_line(settings, tmp_path, source, said):

@@ -30,7 +30,7 @@ def batches(spark, landing, tmp_path):
         def remember(batch, _):
             seen.append([(row.topic.rpartition("/")[2], row.offset) for row in batch.collect()])
 
-        stream = Files(landing).stream(spark, replace(Settings(), **settings))
+        stream = Files(str(landing)).stream(spark, replace(Settings(), **settings))
         query = stream.writeStream.foreachBatch(remember).option("checkpointLocation", str(tmp_path / "checkpoint"))
         query.trigger(availableNow=True).start().awaitTermination()
         return seen

@@ -14,6 +14,7 @@ from audit.reading.records import records_between
 from contract.checkpoints.names import CheckpointName
 from infrastructure.errors import StreamgaugeError
 from infrastructure.settings import Settings
+from infrastructure.storage.paths import StoreUnavailable, file_at
 from pipeline.sources import documents
 
 CONTENTS = [
@@ -57,6 +58,16 @@ def test_a_file_that_cannot_be_opened_is_one_line_with_the_reason(tmp_path):
     assert line == tuple(next(iter(documents.lines_of(tmp_path / "none"))))
 
 
+@pytest.mark.parametrize("lines_of", [files.lines_of, documents.lines_of], ids=["audit", "pipeline"])
+def test_an_object_store_that_does_not_answer_is_no_file_that_cannot_be_read(lines_of, store):
+    store.client.put_object(Bucket="bucket", Key="a b/%20#.json", Body=b"1\n2")
+    path = file_at("STREAMGAUGE_NEST_SOURCE", "s3a://bucket/a b/%20#.json", store.address)
+    assert [line.value for line in lines_of(path)] == [b"1", b"2"]
+    store.stop()
+    with pytest.raises(StoreUnavailable):
+        list(lines_of(path))
+
+
 @pytest.fixture
 def run(tmp_path):
     """A query that has read files: listings of each batch; commits up to `committed`."""
@@ -83,7 +94,7 @@ def run(tmp_path):
 
 
 def offsets_in(read_range, settings, ends):
-    tables = records_between(settings, read_range.starts, ends, read_range.modified_ms)
+    tables = records_between(settings, read_range.starts, ends, read_range.files)
     return sorted((Path(row["topic"]).name, row["offset"]) for table in tables for row in table.to_pylist())
 
 
@@ -133,17 +144,17 @@ class TestFound:
         (place.folder / "sources" / "0" / name).write_text("\n".join(["v1", *entries]))
 
     def test_before_the_first_batch_there_is_none(self, place):
-        assert list(files.source_files(place)) == []
+        assert list(files.source_files(place, Settings())) == []
 
     def test_those_of_a_summary_and_of_what_came_after_it_each_once(self, place):
         self.log(place, "8", self.entry("/in/old.json", 8))
         self.log(place, "9.compact", self.entry("/in/old.json", 8), self.entry("/in/a%20b.json", 9))
         self.log(place, "10", self.entry("/in/new.json", 10))
         self.log(place, ".10.crc", "no entry")
-        found = [(str(file.path), file.modified_ms, file.entry) for file in files.source_files(place)]
+        found = [(str(file.path), file.modified_ms, file.entry) for file in files.source_files(place, Settings())]
         assert found == [("/in/old.json", 17, 8), ("/in/a b.json", 17, 9), ("/in/new.json", 17, 10)]
 
     def test_a_damaged_log_is_named(self, place):
         self.log(place, "0", '{"path":')
         with pytest.raises(StreamgaugeError, match="sources/0"):
-            files.source_files(place)
+            files.source_files(place, Settings())

@@ -3,12 +3,14 @@
 import random
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import orjson
 import pytest
 from auditing import read_range, records, result
 
 from audit.reading.checkpoints import stretches
+from audit.reading.files import SourceFile
 from audit.reading.read_range import ReadRange
 from audit.recount.recount import Recount
 from audit.time_range import TimeRange, ms_of
@@ -120,7 +122,11 @@ def test_rows_of_records_are_chosen_by_their_kafka_timestamps_and_those_that_ret
     assert part(whole, None, 1) == (0, 10, {})
     assert part(whole, 9, None) == (30, 30, {})
     assert part(replace(whole, retained_offsets={WHICH: 15}), 1, 2) == (0, 20, {WHICH: 15})
-    files = replace(read_range("files:/a", 5), modified_ms={"files:/a": ms_of(at(1))}, retained_offsets={("files:/a", 0): 0})
+    files = replace(
+        read_range("files:/a", 5),
+        files={"files:/a": SourceFile(Path("/a"), ms_of(at(1)), 0, "files:/a")},
+        retained_offsets={("files:/a", 0): 0},
+    )
     assert [files.at_times(TimeRange(at(start), at(end)), None).records for start, end in ((2, 3), (0, 1))] == [0, 0]
 
 
