@@ -1,4 +1,4 @@
-"""The files in deploy/ that run the pipeline once a day: by what reads them, and by the code that they run."""
+"""The files in deploy/ that run the pipeline, once a day or always: by what reads them, and by the code that they run."""
 
 import configparser
 import re
@@ -43,10 +43,16 @@ def test_each_runs_the_pipeline_once(place):
     assert CliRunner().invoke(app, [*words, "--help"]).exit_code == 0
 
 
+def test_the_pipeline_that_runs_always_is_started_again_after_a_failure():
+    service = unit("streamgauge.service")["Service"]
+    assert service["ExecStart"].endswith("/streamgauge run")
+    assert service["Restart"] == "on-failure", "after SIGTERM its exit code is 0, and it stays stopped"
+
+
 def test_variables_are_settings():
     in_cron = set(re.findall(r"^([A-Z_]+)=", CRON.read_text(), re.MULTILINE)) - {"SHELL"}
-    in_units = set(re.findall(r"^Environment=([A-Z_]+)=", (UNITS / "streamgauge-run.service").read_text(), re.MULTILINE))
-    assert in_cron == in_units
+    for service in UNITS.glob("*.service"):
+        assert in_cron == set(re.findall(r"^Environment=([A-Z_]+)=", service.read_text(), re.MULTILINE)), service
     assert in_cron <= VARIABLES
 
 
@@ -78,10 +84,10 @@ def test_systemd_takes_the_units(tmp_path):
         # Its program is not at that path here.
         (tmp_path / path.name).write_text(path.read_text().replace("/opt/streamgauge/.venv/bin/streamgauge", "/bin/true"))
     done = subprocess.run(
-        [analyze, "verify", "--man=no", str(tmp_path / "streamgauge-run.timer"), str(tmp_path / "streamgauge-run.service")],
+        [analyze, "verify", "--man=no", *map(str, tmp_path.iterdir())],
         capture_output=True,
         text=True,
         check=False,
     )
-    assert [line for line in done.stderr.splitlines() if "streamgauge-run" in line] == [], done.stderr
+    assert [line for line in done.stderr.splitlines() if "streamgauge" in line] == [], done.stderr
     assert done.returncode == 0, done.stderr
