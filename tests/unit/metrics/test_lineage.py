@@ -1,7 +1,10 @@
 """`streamgauge lineage`: what a server of OpenLineage is told over HTTP of the events on a broker without Java."""
 
+import functools
+import json
 import os
 import threading
+import urllib.request
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from unittest.mock import patch
@@ -9,7 +12,10 @@ from unittest.mock import patch
 import orjson
 import pytest
 from foreign_rows import valid
+from jsonschema import Draft202012Validator
 from mock_kafka import MockKafka
+from openlineage.client.event_v2 import RunEvent
+from referencing import Registry, Resource
 from running import RETRY_SECONDS, eventually, one_line_error, streamgauge
 from web_server import webhook
 
@@ -76,6 +82,44 @@ def test_a_run_is_told_from_its_start_to_its_end_with_what_it_reads_and_writes(k
     ]
     assert [(of["namespace"], of["name"]) for of in others[0]["outputs"]] == [("file", str(kafka.settings.lake / "nest" / "cameras"))]
     assert others[1]["run"]["facets"]["errorMessage"]["message"] == "boom"
+
+
+@pytest.fixture
+def specified():
+    """Fails unless a part of an event is as the schema says that the part names, in the specification at openlineage.io."""
+
+    @functools.cache
+    def schema(address):
+        with urllib.request.urlopen(address, timeout=30) as answer:
+            return Resource.from_contents(json.load(answer))
+
+    try:
+        schema(RunEvent._get_schema().partition("#")[0])
+    except OSError as error:
+        pytest.skip(f"the specification of OpenLineage cannot be downloaded: {error}")
+
+    def check(part, address):
+        registry = Registry(retrieve=schema)
+        Draft202012Validator({"$ref": address}, registry=registry, format_checker=Draft202012Validator.FORMAT_CHECKER).validate(part)
+
+    return check
+
+
+def test_events_and_their_facets_are_as_the_specification_says(kafka, specified):
+    with webhook(201) as (address, sent):
+        with patch.dict(os.environ, {"OPENLINEAGE_URL": address}):
+            lineage = Lineage(kafka.settings, pytest.fail)
+        for event in (STARTED, BATCH, FAILED, STOPPED):
+            lineage.tell(event | {"time": datetime(2026, 1, 1, tzinfo=UTC)})
+        lineage.close()
+    facets = 0
+    for event in sent:
+        specified(event, event["schemaURL"])
+        for part in (event["run"], event["job"], *event["inputs"], *event["outputs"]):
+            for facet in part.get("facets", {}).values():
+                specified(facet, facet["_schemaURL"])
+                facets += 1
+    assert (len(sent), facets > len(sent)) == (4, True)
 
 
 def test_a_server_that_takes_nothing_is_one_line_and_later_events_are_still_sent(kafka):
