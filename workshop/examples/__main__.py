@@ -47,6 +47,7 @@ EXAMPLES: dict[str, Example] = {
         streams.foreach,
         streams.jdbc,
         streams.running_aggregation,
+        streams.sliding_window,
         streams.sql_stream,
         streams.stream_stream_join,
         streams.logs,

@@ -19,6 +19,11 @@ CLOUDTRAIL = (
 ORDERS = ['{"id": 1, "ordered_at": "2026-01-01T12:00:00Z"}', '{"id": 2, "ordered_at": "2026-01-01T12:05:00Z"}']
 ORDERS_LATER = ['{"id": 3, "ordered_at": "2026-01-01T15:00:00Z"}', '{"id": 4, "ordered_at": "2026-01-01T15:05:00Z"}']
 PAYMENTS = ['{"order": 1, "paid_at": "2026-01-01T12:20:00Z"}', '{"order": 2, "paid_at": "2026-01-01T14:00:00Z"}']
+SIGNALS = [
+    '{"device_id": "cam-1", "at": "2026-01-01T12:01:00Z", "signal": 80}',
+    '{"device_id": "cam-1", "at": "2026-01-01T12:07:00Z", "signal": 60}',
+    '{"device_id": "cam-1", "at": "2026-01-01T12:12:00Z", "signal": 40}',
+]
 PAYMENTS_LATER = ['{"order": 3, "paid_at": "2026-01-01T15:10:00Z"}']
 LOG = [
     "2026-01-01 09:59:58,120 INFO  [main] Server: started",
@@ -122,6 +127,13 @@ def running_aggregation(spark: SparkSession, folder: Path) -> DataFrame:
     """A count without a window: mode complete writes every group in every batch. State grows with the groups, forever."""
     counts = folder_stream(spark, folder).groupBy("zip_code").count()
     return _all_of(counts, "counts", "complete").orderBy("zip_code")
+
+
+def sliding_window(spark: SparkSession, folder: Path) -> DataFrame:
+    """An average per device over ten minutes, with a new window every five: each event is in two of them."""
+    signals = json_stream(spark, folder / "landing", "device_id string, at timestamp, signal int", SIGNALS)
+    windows = signals.groupBy("device_id", F.window("at", "10 minutes", "5 minutes"))
+    return _all_of(windows.agg(F.avg("signal").alias("signal")), "signals", "complete").orderBy("window")
 
 
 def sql_stream(spark: SparkSession, folder: Path) -> DataFrame:
