@@ -56,7 +56,7 @@ def locked(place: CheckpointPlace, jvm_pid: int | None = None) -> Iterator[None]
     """
     note, driver = place.note(".driver"), place.driver
     pid = "" if driver is None else f" (its Spark driver is pid {driver.pid})"
-    refusal = f"query {place.name.query} is already running in another process{pid}, which holds {place.folder}; stop it first, or use another STREAMGAUGE_HOME"
+    refusal = f"query {place.name.query} is already running in another process{pid}, which holds {place.folder}; stop it first"
     with alone(place.note(".lock"), refusal):
         driver = place.driver
         if driver is not None and driver.pid != jvm_pid and not has_ended(driver, PREVIOUS_DRIVER_SECONDS):

@@ -12,7 +12,6 @@ from typing import Any
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
-from contract.query_status import SILENT, read_statuses
 from infrastructure.errors import StreamgaugeError, Unavailable
 from infrastructure.kafka.errors import TopicMissing
 from infrastructure.process.locks import InUse
@@ -28,6 +27,7 @@ from pipeline.monitoring.producers import DIED, Producers
 from pipeline.monitoring.progress import ProgressToKafka
 from pipeline.monitoring.watch import Level, QueryWatches
 from pipeline.query import Query
+from pipeline.running.earlier_runs import RunsElsewhere, earlier_runs
 from pipeline.running.query_life import QueryLife, RunContext, State
 from pipeline.running.run import Starter
 
@@ -36,6 +36,7 @@ SOURCES_SECONDS = 60
 """How often it is checked that no source was recreated while its queries run."""
 PIPELINE = "pipeline"
 """The name in alerts that are not about one query."""
+KILLED = "the previous run did not stop cleanly: it, its container or its machine was killed; the queries continue from their checkpoints"
 
 
 class Runner:
@@ -71,17 +72,21 @@ class Runner:
 
         A query that fails is restarted from its checkpoint, and given up if that does not help. A query that cannot reach Kafka, the schema
         registry or the object store waits. The other queries continue.
-        Raises StreamgaugeError at the end if a query was given up, Stopped if a signal came before a run with `once` was over, and immediately if another process holds a query's checkpoint or the
-        checkpoints have another owner.
+        Raises StreamgaugeError at the end if a query was given up, Stopped if a signal came before a run with `once` was over, and before it
+        starts a query if another process runs one, with this STREAMGAUGE_HOME or another, or if the checkpoints have another owner.
         """
         claim(self.settings)
         self.stop_requested.wake = lambda: self._calls.put(lambda: None)
         in_order = sorted(queries, key=lambda query: query.trigger_seconds)
         with contextlib.ExitStack() as locks:
             to_run = [query for query in in_order if self._try_lock(query, locks, unless_running)]
+            earlier = earlier_runs({query.name for query in to_run}, self.settings, self.say, self.stop_requested)
+            if refused := earlier.elsewhere.keys() - unless_running:
+                raise RunsElsewhere(earlier.elsewhere[min(refused)])
+            to_run = [query for query in to_run if query.name not in earlier.elsewhere]
             with self._context(to_run) as context:
-                if to_run:
-                    self._warn_of_kill({query.name for query in to_run})
+                if earlier.killed_at is not None:
+                    self._alert("warning", PIPELINE, f"{KILLED}; its last report is of {utc_text(earlier.killed_at)}")
                 for query in to_run:
                     context.progress.waiting(query.name)
                 for query in to_run:
@@ -105,19 +110,6 @@ class Runner:
                 raise
             return False
         return True
-
-    def _warn_of_kill(self, names: Collection[str]) -> None:
-        """Warns if the last process that ran one of the queries ended without stopping it. None runs one now: this process has their locks."""
-        with contextlib.suppress(StreamgaugeError):  # each query finds out by itself whether it can reach Kafka
-            killed = [
-                status
-                for status in read_statuses(self.settings, self.say)
-                if status.query in names and (status.has_process or status.state == SILENT)
-            ]
-            if killed:
-                heard_at = max(status.heard_at for status in killed)
-                text = f"the previous run did not stop cleanly: it, its container or its machine was killed; its last report is of {utc_text(heard_at)}; the queries continue from their checkpoints"
-                self._alert("warning", PIPELINE, text)
 
     @contextlib.contextmanager
     def _context(self, queries: Sequence[Query]) -> Iterator[RunContext]:

@@ -131,6 +131,10 @@ def test_while_queries_run_a_second_pipeline_is_refused_and_the_kill_of_the_jvm_
         said = [pipeline.stderr.readline() for _ in range(2)]
         assert [line.split()[0] for line in said] == ["nest-dead-letters", "nest-archive"], "both queries run"
         assert "is already running in another process" in one_line_error(streamgauge("run", "nest-archive", settings=fresh))
+        elsewhere = replace(fresh, home=fresh.home / "another")
+        refused = one_line_error(streamgauge("run", "nest-archive", settings=elsewhere))
+        assert f"query nest-archive runs in process {pipeline.pid} on " in refused
+        assert "with another STREAMGAUGE_HOME" in refused
         beside = succeed("run", "nest-camera-stats", "--once", settings=fresh)
         assert [line.split()[0] for line in beside.stderr.splitlines()] == ["nest-camera-stats"], (
             "the dead letters are written by the other"
