@@ -55,6 +55,6 @@ def produce(  # noqa: PLR0913 - one parameter an option
         begin = options.start_time(start) if newest_ms is None else datetime.fromtimestamp(newest_ms / 1000 + step, UTC)
         events = simulation.simulate(simulation.Simulation(begin, seed, cameras, step, limit, memory_seconds))
     source = Source.RECORDED if file else Source.SIMULATED
-    facts = "people_seen", "distinct sightings: device_id, start_time"
+    facts = "people_seen", "sightings, each of them once"
     run = Run(settings.kafka, NEST_LOGS.name, *facts, source, faults, simulation.corrupt, None if unpaced else rate, limit)
     deliver(run, events, json=json)

@@ -55,9 +55,15 @@ def test_a_wrong_answer_fails_with_the_message_that_the_learner_must_see(lab, na
 
 @pytest.mark.parametrize(
     ("number", "written", "as_written_by_another"),
-    [(4, "11=3 13=1", "13=1, 11=3"), (13, "t-2 unpaid, t-3 paid", "t-3 paid,t-2 unpaid")],
+    [
+        (4, "11=3 13=1", "13=1, 11=3"),
+        (4, "2      10:05         10:20 ", "2      10:05:00      10:20:00 "),
+        (13, "t-2 unpaid, t-3 paid", "t-3 paid,t-2 unpaid"),
+    ],
 )
-def test_a_prediction_names_what_a_batch_writes_in_any_order(number, written, as_written_by_another, tmp_path):
+def test_a_prediction_names_what_a_batch_writes_in_any_order_and_times_with_or_without_seconds(
+    number, written, as_written_by_another, tmp_path
+):
     lab, exercise = lab_of(number), tmp_path / "exercise.py"
     solution = (lab.folder / "solution.py").read_text()
     assert written in solution
