@@ -1,4 +1,4 @@
-"""Verifies tables of ingested topics: each holds the newest record of each key, its fields in the types that the table has.
+"""Verifies tables of ingested topics: each holds the newest record of each key, or each record, its fields in the types that the table has.
 
 Of a key's records, the newest is the last in its partition. Of several partitions, it is that whose newest timestamp is the latest. A null value
 deletes. So a topic that has lost records, by retention or compaction, tells less than the table may know.
@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -37,7 +38,7 @@ _ORIGIN = ("kafka_key", "kafka_partition", "kafka_offset", "kafka_timestamp")
 
 USABLE = 'SELECT topic, partition, "offset", "timestamp", decode(key) AS key, document FROM documents WHERE problem IS NULL'
 _NEWEST_SQL = """
-    SELECT key, newest.* FROM (
+    SELECT key, key, newest.* FROM (
         SELECT key, max_by(newest, (latest, newest.partition)) AS newest FROM (
             SELECT
                 key, max("timestamp") AS latest,
@@ -46,15 +47,19 @@ _NEWEST_SQL = """
         GROUP BY key)
     WHERE newest.document IS NOT NULL
 """
+_EACH_SQL = """
+    SELECT 'partition ' || partition || ', offset ' || "offset", key, partition, "offset", "timestamp", document FROM {facts} WHERE {condition}
+"""
 
 
 @dataclass(frozen=True)
 class Ingested:
-    """The table `table` of the lake, with the newest record of each key of a topic. query: that writes it."""
+    """The table `table` of the lake, with the newest record of each key of a topic, or if `append`, with each record. query: that writes it."""
 
     query: str
     table: str
     facts: Facts
+    append: bool = False
 
     @property
     def sink(self) -> str:
@@ -66,11 +71,12 @@ def ingested(settings: Settings) -> Iterator[Ingested | DeadLetters]:
     for name in sorted(name for name in names_in(settings.lake) if name.endswith(SCHEMA_ENDING)):
         if (text := text_of(settings.lake / name)) is None:
             continue
-        topic, table = json.loads(text)["topic"], name.removesuffix(SCHEMA_ENDING)
+        schema, table = json.loads(text), name.removesuffix(SCHEMA_ENDING)
+        topic, append = schema["topic"], schema.get("append", False)
         is_debug = table != re.sub(r"[^A-Za-z0-9_]", "_", topic)
         query = f"ingest-{topic}{'-debug' if is_debug else ''}"
-        facts = Facts(f'"usable of {query}"', topic, USABLE, documents=keyed_documents)
-        yield Ingested(query, table, facts)
+        facts = Facts(f'"usable of {query}"', topic, USABLE, documents=partial(documents_of, append=append))
+        yield Ingested(query, table, facts, append)
         if not is_debug:
             none = replace(
                 facts, name=f'"letters of {query}"', sql='SELECT topic, partition, "offset", problem AS reason FROM documents LIMIT 0'
@@ -78,26 +84,26 @@ def ingested(settings: Settings) -> Iterator[Ingested | DeadLetters]:
             yield DeadLetters(f"{query}-dead-letters", none, reader=query)
 
 
-def keyed_documents(records: pa.Table) -> pa.Table:
-    """The records of a keyed topic, with their texts in column `document`, null for a deletion; and in `problem` why one cannot be stored."""
+def documents_of(records: pa.Table, *, append: bool = False) -> pa.Table:
+    """The records with their texts in column `document`, null for a deletion; and in `problem` why one cannot be stored."""
     texts: list[str | None] = []
     problems: list[str | None] = []
     for key, value in zip(records["key"].to_pylist(), records["value"].to_pylist(), strict=True):
-        reason = _problem(key, value)
+        reason = _problem(key, value, append=append)
         problems.append(reason)
         texts.append(value.decode() if reason is None and value is not None else None)
     table = records.drop_columns("problem").append_column("problem", pa.array(problems, pa.string()))
     return table.append_column("document", pa.array(texts, pa.string()))
 
 
-def _problem(key: bytes | None, value: bytes | None) -> str | None:
-    if key is None:
+def _problem(key: bytes | None, value: bytes | None, *, append: bool) -> str | None:
+    if key is None and not append:
         return "no key"
     try:
-        key.decode()
+        (key or b"").decode()
     except UnicodeDecodeError:
         return "the key is not UTF-8"
-    if value is None:
+    if value is None and not append:
         return None
     text, reason = json_text(value, MOST_LEVELS)
     if text is None:
@@ -129,52 +135,55 @@ class IngestedCheck(Check):
         return delta_files(self._folder) != self._committed.sink_state
 
     def verdict(self) -> Verdict:
-        """The rows compared, by key: of the last committed batch, or else of the batch under way, whose rows are all there or none."""
+        """The rows compared, by key or record: of the last committed batch, or else of the batch under way, whose rows are all there or none."""
         rows, repeated = self._rows()
         counts, differences = self._compared(rows, self._committed.committed_ends)
         if RowCounts.of(counts).wrong and self._committed.planned > self._committed.committed:
             planned = self._compared(rows, self._committed.ends)
             if not RowCounts.of(planned[0]).wrong:
                 counts, differences = planned
-        faults = [f"keys with more than one row in the table: {repeated:,}"] if repeated else []
+        faults = [f"{'records' if self._table.append else 'keys'} with more than one row in the table: {repeated:,}"] if repeated else []
         return self._committed.verdict(self._table, counts, differences=differences, faults=faults)
 
     def _rows(self) -> tuple[dict[str, Row], int]:
-        """The rows of the table by key, and how many keys have more than one."""
+        """The rows of the table by key or record, and how many of these have more than one."""
         rows = delta_rows(self._folder, self._committed.sink_state, self._store.database)
-        keys = Counter(row["kafka_key"] for row in rows)
-        return {row["kafka_key"]: row for row in rows}, sum(count > 1 for count in keys.values())
+        places = [
+            f"partition {row['kafka_partition']}, offset {row['kafka_offset']}" if self._table.append else row["kafka_key"] for row in rows
+        ]
+        return dict(zip(places, rows, strict=True)), sum(count > 1 for count in Counter(places).values())
 
     def _compared(self, rows: Mapping[str, Row], ends: Offsets) -> tuple[Counter[Kind], list[Difference]]:
         database, facts = self._store.database, self._table.facts.name
         below = " OR ".join(f'(partition = {number} AND "offset" < {end})' for (_, number), end in ends.items()) or "false"
-        selected = database.execute(_NEWEST_SQL.format(facts=facts, condition=below)).fetchall()
-        expected = {key: Newest(*newest) for key, *newest in selected}
+        sql = _EACH_SQL if self._table.append else _NEWEST_SQL
+        expected = {place: Expected(*record) for place, *record in database.execute(sql.format(facts=facts, condition=below)).fetchall()}
         later = database.execute(f"SELECT DISTINCT key FROM {facts} WHERE NOT ({below})").fetchall() if self._is_compacted else []
         renewed = {key for (key,) in later}
 
         def excuse(key: str) -> Kind | None:
             return "not_checkable" if key in renewed or self._may_be_newer(rows.get(key), expected.get(key)) else None
 
-        kinds = kinds_by_key(rows, expected, lambda row, newest: newest.is_in(row), excuse)
-        documents = {key: newest.document for key, newest in expected.items()}
+        kinds = kinds_by_key(rows, expected, lambda row, record: record.is_in(row), excuse)
+        documents = {key: record.document for key, record in expected.items()}
         return Counter(kinds.values()), differences(kinds, rows, documents, str)
 
-    def _may_be_newer(self, found: Row | None, expected: "Newest | None") -> bool:
+    def _may_be_newer(self, found: Row | None, expected: "Expected | None") -> bool:
         """Whether the row may be that of a record which the source has lost, by retention or, in a compacted topic, because of a newer one.
 
-        Such a record is of another partition than the newest one that the source still has.
+        With a row per key, such a record is of another partition than the newest one that the source still has.
         """
         if found is None or (expected is not None and expected.partition == found["kafka_partition"]):
             return False
         start = next((offset for (_, number), offset in self._committed.starts.items() if number == found["kafka_partition"]), 0)
-        return self._is_compacted or start > 0
+        return self._is_compacted or (found["kafka_offset"] < start if self._table.append else start > 0)
 
 
 @dataclass(frozen=True)
-class Newest:
-    """The newest record of a key."""
+class Expected:
+    """The record that has a row: the newest of its key, or each."""
 
+    key: str | None
     partition: int
     offset: int
     timestamp: Any
@@ -182,10 +191,10 @@ class Newest:
 
     def is_in(self, row: Row) -> bool:
         """Whether the row is that of the record."""
-        origin = (row["kafka_partition"], row["kafka_offset"], row["kafka_timestamp"].replace(tzinfo=None))
+        origin = (row["kafka_key"], row["kafka_partition"], row["kafka_offset"], row["kafka_timestamp"].replace(tzinfo=None))
         document = json.loads(self.document, parse_float=Decimal)
         fields = {name: value for name, value in row.items() if name not in _ORIGIN}
-        return origin == (self.partition, self.offset, self.timestamp) and _is_same(fields, document)
+        return origin == (self.key, self.partition, self.offset, self.timestamp) and _is_same(fields, document)
 
 
 def _is_same(found: Any, value: Any) -> bool:  # noqa: ANN401 - what a table holds, and any JSON value

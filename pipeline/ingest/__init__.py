@@ -1,1 +1,1 @@
-"""Ingests a keyed JSON topic into a Delta table with the newest record of each key."""
+"""Ingests a JSON topic into a Delta table: the newest record of each key, or each record."""

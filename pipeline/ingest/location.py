@@ -2,7 +2,7 @@
 
 import json
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ MAX_CHARACTERS = 200
 class Location:
     """The paths of the table of `topic`. debug: those of the separate table of `ingest --debug`.
 
+    append: whether the table has a row per record, and not one per key.
     table: the Delta table.
     deletions: a Delta table of the newest records that the table cannot represent in full: deletions, and records whose `latest`
     (records.newest) differs from their own timestamp.
@@ -37,12 +38,14 @@ class Location:
     table: StoragePath
     deletions: StoragePath
     schema: StoragePath
+    append: bool = False
 
     @classmethod
-    def of(cls, topic: str, settings: Settings, *, debug: bool = False) -> "Location":
+    def of(cls, topic: str, settings: Settings, *, debug: bool = False, append: bool = False) -> "Location":
         """The location for a topic: `nyc-taxi` has the table `nyc_taxi`, and `nyc_taxi_debug` for debugging.
 
-        Raises StreamgaugeError when the table belongs to another topic, and when the name is too long for files.
+        append: of a table that is still to be created. An existing one stays what it is.
+        Raises StreamgaugeError when the table belongs to another topic or has a row per key, and when the name is too long for files.
         """
         if len(topic) > MAX_CHARACTERS:
             msg = f"the name of topic {topic[:20]}... has {len(topic)} characters, and files named after it may have {MAX_CHARACTERS} of them at most; copy the topic to one with a shorter name"
@@ -52,7 +55,10 @@ class Location:
         if stored is not None and stored.topic != topic:
             msg = f"table {location.name} in {settings.lake} belongs to topic {stored.topic}, so topic {topic} cannot use it; use another STREAMGAUGE_HOME for one of them"
             raise StreamgaugeError(msg)
-        return location
+        if stored is not None and append and not stored.append:
+            msg = f"table {location.name} has a row per key, and --append asks for one per record; `streamgauge reset {location.query}` deletes the table, and `streamgauge ingest {topic} --append` then creates it from the records that Kafka still has"
+            raise StreamgaugeError(msg)
+        return replace(location, append=append if stored is None else stored.append)
 
     @classmethod
     def by_convention(cls, topic: str, settings: Settings, *, debug: bool) -> "Location":
@@ -87,12 +93,16 @@ def ingested_by(query: str) -> tuple[str, bool] | None:
 
 @dataclass(frozen=True)
 class TableSchema:
-    """A table's schema. columns: without the Kafka columns. kept_as_text: see json_types. ignored: later fields that the settings exclude."""
+    """A table's schema. columns: without the Kafka columns. kept_as_text: see json_types. ignored: later fields that the settings exclude.
+
+    append: see Location.
+    """
 
     topic: str
     columns: T.StructType
     kept_as_text: KeptAsText = field(default_factory=dict)
     ignored: tuple[str, ...] = ()
+    append: bool = False
 
     @classmethod
     def read(cls, path: StoragePath) -> "TableSchema | None":
@@ -101,9 +111,10 @@ class TableSchema:
             if (text := text_of(path)) is None:
                 return None
             stored: dict[str, Any] = json.loads(text)
-            return cls(stored["topic"], T.StructType.fromJson(stored["columns"]), stored["kept_as_text"], tuple(stored["ignored"]))
+            columns, ignored = T.StructType.fromJson(stored["columns"]), tuple(stored["ignored"])
+            return cls(stored["topic"], columns, stored["kept_as_text"], ignored, stored.get("append", False))
         except (ValueError, KeyError, TypeError) as error:
-            msg = f"{path} is not the schema of a table ({type(error).__name__}: {error}); restore it from a copy, or delete it to infer it again"
+            msg = f"{path} is not the schema of a table ({type(error).__name__}: {error}); restore it from a copy, or delete it to infer it again (with --append, if the table has a row per record)"
             raise StreamgaugeError(msg) from error
 
     def write(self, path: StoragePath) -> None:
@@ -117,5 +128,5 @@ def locations(settings: Settings) -> list[Location]:
     for name in sorted(Path(str(path)).name for path in settings.lake.glob(f"*{SCHEMA_ENDING}")):
         if (schema := TableSchema.read(settings.lake / name)) is not None:
             both = (Location.by_convention(schema.topic, settings, debug=debug) for debug in (False, True))
-            existing += [location for location in both if location.schema.name == name]
+            existing += [replace(location, append=schema.append) for location in both if location.schema.name == name]
     return existing

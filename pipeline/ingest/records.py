@@ -1,4 +1,4 @@
-"""Selects the newest record of each key of a keyed JSON topic. Pure."""
+"""Selects the records of a JSON topic that a table can store, and of these the newest of each key. Pure."""
 
 import re
 from collections.abc import Iterator
@@ -17,14 +17,14 @@ MAX_LEVELS = 100
 """The limit of nested objects and arrays. Spark plans nested columns by recursion, and its stack is bounded."""
 
 
-def usable(records: DataFrame) -> DataFrame:
+def usable(records: DataFrame, *, append: bool = False) -> DataFrame:
     """The records that a table can store.
 
-    records: columns of sources.kafka.RECORD.
+    records: columns of sources.kafka.RECORD. append: whether the table has a row per record, which needs no key, but a value.
     Returns the columns of json_types.RESERVED, and `document`: JSON text, null for a tombstone. Numbers that no column of numbers keeps are
     strings in it, because Spark rounds them even where it reads text.
     """
-    return records.where(_reason().isNull()).select(
+    return records.where(_reason(append=append).isNull()).select(
         F.col("key").cast("string").alias("kafka_key"),
         *(F.col(name).alias(f"kafka_{name}") for name in ("partition", "offset", "timestamp")),
         as_text(F.col("value").cast("string"), is_lost).alias("document"),
@@ -64,9 +64,9 @@ def parsed(records: DataFrame, columns: T.StructType) -> DataFrame:
     return records.select(*RESERVED, document.alias("document"))
 
 
-def table_rows(newest_records: DataFrame, columns: T.StructType) -> DataFrame:
-    """The rows of a table. newest_records: as returned by `newest`. Returns the columns of RESERVED, then `columns`."""
-    parsed_records = parsed(newest_records.where(F.col("document").isNotNull()), columns)
+def table_rows(records: DataFrame, columns: T.StructType) -> DataFrame:
+    """The rows of a table. records: as returned by `newest` or `usable`. Returns the columns of RESERVED, then `columns`."""
+    parsed_records = parsed(records.where(F.col("document").isNotNull()), columns)
     return parsed_records.select(*RESERVED, *(F.col("document")[field.name].alias(field.name) for field in columns))
 
 
@@ -107,19 +107,19 @@ def type_of(printed: str) -> T.StructType:
     return cast("T.StructType", T.DataType.fromDDL(ddl))
 
 
-def unusable(records: DataFrame, reader: str) -> DataFrame:
-    """The records that no table can store, as dead letters of `reader`: columns of `dead_letters`."""
-    return dead_letters(records, _reason(), reader)
+def unusable(records: DataFrame, reader: str, *, append: bool = False) -> DataFrame:
+    """The records that are not `usable`, as dead letters of `reader`: columns of `dead_letters`."""
+    return dead_letters(records, _reason(append=append), reader)
 
 
-def _reason() -> Column:
-    """The reason why a record is unusable; null for a usable record or a tombstone."""
+def _reason(*, append: bool) -> Column:
+    """The reason why a record is not `usable`; null for a usable record. A tombstone is one where it deletes a row."""
     key, value = F.col("key").cast("string"), F.col("value").cast("string")
-    is_object = value.rlike(r"\A\s*\{")
+    is_object, has_rows_per_key = value.rlike(r"\A\s*\{"), F.lit(not append)
     return (
-        F.when(key.isNull(), "no key")
+        F.when(has_rows_per_key & key.isNull(), "no key")
         .when(~F.is_valid_utf8(key), "the key is not UTF-8")
-        .when(F.col("value").isNull(), F.lit(None).cast("string"))
+        .when(has_rows_per_key & F.col("value").isNull(), F.lit(None).cast("string"))
         .otherwise(
             F.coalesce(
                 json_reason(value, MAX_LEVELS),

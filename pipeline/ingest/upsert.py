@@ -1,12 +1,13 @@
 """The queries of an ingested topic, and the sink that merges batches of records into a Delta table.
 
-Older records never replace newer ones, and deletions are remembered, so a batch that runs twice, or late, changes nothing.
+With a row per key, older records never replace newer ones, and deletions are remembered. With a row per record, its partition and offset
+identify it. So a batch that runs twice, or late, changes nothing.
 """
 
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.streaming.readwriter import DataStreamWriter
@@ -39,6 +40,7 @@ if HAS_DELTA:
     from delta.tables import DeltaTable
 
 _BY_KEY = "target.kafka_key = source.kafka_key"
+_BY_RECORD = "target.kafka_partition = source.kafka_partition AND target.kafka_offset = source.kafka_offset"
 _MISFITS = (TypeChanged, TooManyFields, AmbiguousNames)
 _SPECIAL = set(" ,;{}()\n\t=")
 _QUOTED_NOTHING = "``"
@@ -47,7 +49,7 @@ _QUOTED_NOTHING = "``"
 
 @dataclass(frozen=True)
 class UpsertTable(Sink):
-    """A Delta table with the newest record of each key of `topic`; a tombstone deletes the row.
+    """A Delta table with the newest record of each key of `topic`, of which a tombstone deletes the row; or with all its records.
 
     debug: use the separate table of `ingest --debug`.
     """
@@ -75,14 +77,14 @@ class UpsertTable(Sink):
         return self.location(settings).table
 
 
-def queries_of(topic: str, *, debug: bool = False) -> tuple[Query, ...]:
-    """The queries of `streamgauge ingest`, the one that writes the table first. With `debug`, there are no dead letters."""
+def queries_of(topic: str, *, debug: bool = False, append: bool = False) -> tuple[Query, ...]:
+    """The queries of `streamgauge ingest`, the one that writes the table first. With `debug`, there are no dead letters. append: see Location."""
     source, name = KafkaTopic(topic), query_name(topic, debug=debug)
     upserts = Query(name, source=source, decode=unchanged, sink=UpsertTable(topic, debug), mode="append")
     letters = Query(
         f"{name}-dead-letters",
         source=source,
-        decode=partial(unusable, reader=name),
+        decode=partial(unusable, reader=name, append=append),
         sink=DeadLetterTopic(reader=name),
         mode="append",
         trigger_seconds=5,
@@ -92,7 +94,9 @@ def queries_of(topic: str, *, debug: bool = False) -> tuple[Query, ...]:
 
 def ingests(settings: Settings) -> tuple[Query, ...]:
     """The queries of all topics that have been ingested here."""
-    return tuple(query for location in locations(settings) for query in queries_of(location.topic, debug=location.debug))
+    return tuple(
+        query for location in locations(settings) for query in queries_of(location.topic, debug=location.debug, append=location.append)
+    )
 
 
 def ingest_named(name: str) -> Query | None:
@@ -107,26 +111,26 @@ def merge(records: DataFrame, location: Location, *, take_new_fields: bool) -> N
     take_new_fields: whether new fields become columns; if not, the schema lists them as ignored.
     Raises TypeChanged, TooManyFields and AmbiguousNames, and then writes nothing.
     """
-    records = usable(records).persist()
+    records, merge_once = usable(records, append=location.append).persist(), _append_batch if location.append else _merge_batch
     try:
-        retried(lambda: _merge_batch(records, location, take_new_fields=take_new_fields))
+        retried(lambda: merge_once(records, location, take_new_fields=take_new_fields))
     finally:
         records.unpersist()
 
 
-def learned(newest_records: DataFrame, location: Location, *, take_new_fields: bool) -> TableSchema:
-    """The table's schema, extended by the documents of `newest_records` (as returned by `newest`), and saved.
+def learned(records: DataFrame, location: Location, *, take_new_fields: bool) -> TableSchema:
+    """The table's schema, extended by the documents of `records` (as returned by `newest` or `usable`), and saved.
 
     Raises TypeChanged, TooManyFields and AmbiguousNames, with the first record that does not fit.
     """
-    before, observed = TableSchema.read(location.schema), observed_type(newest_records)
-    schema = before or TableSchema(location.topic, T.StructType())
+    before, observed = TableSchema.read(location.schema), observed_type(records)
+    schema = before or TableSchema(location.topic, T.StructType(), append=location.append)
     take_new_fields = take_new_fields or not schema.columns.fields
     if observed is not None:
         try:
-            schema = _with_new(schema, observed, unrounded_type(newest_records), take_new_fields=take_new_fields)
+            schema = _with_new(schema, observed, unrounded_type(records), take_new_fields=take_new_fields)
         except _MISFITS as error:
-            msg = f"{error}{_first_misfit(newest_records, schema, take_new_fields=take_new_fields)}; {_way_out(error, location)}"
+            msg = f"{error}{_first_misfit(records, schema, take_new_fields=take_new_fields)}; {_way_out(error, location)}"
             raise type(error)(msg) from error
     if schema != before:
         schema.write(location.schema)
@@ -159,14 +163,14 @@ def _with_new(before: TableSchema, observed: T.StructType, unrounded: T.StructTy
     wider = widened(before.columns, observed, kept_as_text, unrounded)
     if take_new_fields:
         check_size(wider)
-        return TableSchema(before.topic, wider, kept_as_text)
+        return replace(before, columns=wider, kept_as_text=kept_as_text, ignored=())
     new = [path for path in paths(wider) if path not in set(paths(before.columns))]
     return replace(before, ignored=tuple(sorted({*before.ignored, *new})))
 
 
-def _first_misfit(newest_records: DataFrame, schema: TableSchema, *, take_new_fields: bool) -> str:
+def _first_misfit(records: DataFrame, schema: TableSchema, *, take_new_fields: bool) -> str:
     """Where the first record is that does not fit by itself; empty if only all together do not."""
-    for observed, unrounded, place in types_of_records(newest_records):
+    for observed, unrounded, place in types_of_records(records):
         try:
             _with_new(schema, observed, unrounded, take_new_fields=take_new_fields)
         except _MISFITS:
@@ -189,6 +193,21 @@ def _merge_batch(records: DataFrame, location: Location, *, take_new_fields: boo
         _merge(parsed(newest_records, columns), location, columns)
     finally:
         newest_records.unpersist()
+
+
+def _append_batch(records: DataFrame, location: Location, *, take_new_fields: bool) -> None:
+    columns = learned(records, location, take_new_fields=take_new_fields).columns
+    shaped(records.sparkSession, location, columns)
+    first_offsets = records.groupBy("kafka_partition").agg(F.min("kafka_offset").alias("first")).collect()
+    if not first_offsets:
+        return
+    # Only files with such offsets are read, which are few, however large the table is.
+    may_be_there = " OR ".join(
+        f"(target.kafka_partition = {row.kafka_partition} AND target.kafka_offset >= {row.first})" for row in first_offsets
+    )
+    _target(records.sparkSession, location).merge(
+        parsed(records, columns).alias("source"), f"{_BY_RECORD} AND ({may_be_there})"
+    ).whenNotMatchedInsert(values=_values(columns)).execute()
 
 
 def _earlier(records: DataFrame, location: Location) -> DataFrame | None:
@@ -219,17 +238,25 @@ def _remember(newest_records: DataFrame, location: Location) -> None:
 
 
 def _merge(source: DataFrame, location: Location, columns: T.StructType) -> None:
-    origin = {name: F.col(f"source.{name}") for name in RESERVED}
-    fields = {_quoted(field.name): F.col("source.document")[field.name] for field in columns}
-    target = DeltaTable.forPath(source.sparkSession, str(location.table)).alias("target")
-    is_deletion = F.col("source.document").isNull()
+    is_deletion, values = F.col("source.document").isNull(), _values(columns)
     (
-        target.merge(source.alias("source"), _BY_KEY)
+        _target(source.sparkSession, location)
+        .merge(source.alias("source"), _BY_KEY)
         .whenMatchedDelete(is_deletion)
-        .whenMatchedUpdate(set={**origin, **fields})
-        .whenNotMatchedInsert(~is_deletion, {**origin, **fields})
+        .whenMatchedUpdate(set=values)
+        .whenNotMatchedInsert(~is_deletion, values)
         .execute()
     )
+
+
+def _target(spark: SparkSession, location: Location) -> "DeltaTable":
+    return DeltaTable.forPath(spark, str(location.table)).alias("target")
+
+
+def _values(columns: T.StructType) -> dict[str, Column]:
+    """The columns of a row, from a source as returned by `parsed`."""
+    fields = {_quoted(field.name): F.col("source.document")[field.name] for field in columns}
+    return {**{name: F.col(f"source.{name}") for name in RESERVED}, **fields}
 
 
 def _has_special_names(columns: T.StructType) -> bool:

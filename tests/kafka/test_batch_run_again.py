@@ -15,6 +15,8 @@ from topic_reset import delete_subjects, empty_topics
 from verifying import run_once
 
 from contract.checkpoints.contents import Checkpoint
+from contract.create_topics import create_topics
+from contract.topics import Topic
 from infrastructure.database import Database
 from infrastructure.lake_environment import HAS_DELTA
 from pipeline.catalog import all_queries
@@ -55,6 +57,7 @@ SINKS = {
 OF_DELTA = {
     "nest-archive-delta": lambda settings: delta_rows(settings, "nest/cameras_delta"),
     "ingest-nest-logs": lambda settings: delta_rows(settings, "nest_logs"),
+    "ingest-clicks": lambda settings: delta_rows(settings, "clicks"),
 }
 HERE = OF_DELTA if HAS_DELTA else SINKS
 
@@ -79,8 +82,11 @@ def runs(registry, tmp_path_factory):
     write_topic(settings, "wikimedia", serialized(settings, changes), partitions=3)
 
     if HAS_DELTA:
+        create_topics(settings.kafka, [Topic("clicks", 2)])
+        write_topic(settings, "clicks", [b'{"n": %d}' % number for number in range(20)], partitions=2)
         succeed("ingest", "nest-logs", "--once", settings=settings)
-    run_once(settings, *(query for query in HERE if query != "ingest-nest-logs"))
+        succeed("ingest", "clicks", "--append", "--once", settings=settings)
+    run_once(settings, *(query for query in HERE if not query.startswith("ingest-")))
     before = {query: held(settings) for query, held in HERE.items()}
     checkpoints = {query.name: Checkpoint(query.checkpoint_name.folder(settings)) for query in all_queries(settings) if query.name in HERE}
     lost = {query: lose_last_batch(checkpoint) for query, checkpoint in checkpoints.items()}

@@ -171,6 +171,43 @@ def test_one_run_brings_the_tables_of_several_topics_up_to_date(topic):
     assert [held(topic, name) for name in ("orders_v1", "payments")] == [{"a": {"n": 2}}] * 2
 
 
+def test_a_topic_without_keys_has_a_row_for_each_record_and_verify_names_what_somebody_has_changed(topic):
+    sent = [(None, {"n": number, "kind": "click"}) for number in range(30)]
+    send(topic, [*sent, (None, b"{broken")])
+    refused = streamgauge("ingest", TOPIC, "--once", settings=topic)
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert refused.stderr.splitlines()[-1] == (
+        f"error: no record of topic {TOPIC} has a key, so a table cannot have a row per key; `streamgauge ingest {TOPIC} --append` creates one with a row per record"
+    )
+    assert not list(topic.lake.glob("*"))
+    ingest(topic, "--once", "--append")
+    send(topic, [("a", {"n": 30}), ("a", {"n": 31}), ("a", None)])
+    ingest(topic, "--once")  # it stays what it is
+    table = deltalake.DeltaTable(topic.lake / "orders_v1")
+    assert sorted((row["n"], row["kafka_key"]) for row in table.to_pyarrow_table().to_pylist()) == [
+        *((number, None) for number in range(30)),
+        (30, "a"),
+        (31, "a"),
+    ]
+    found = verify(*VERIFIED, settings=topic)
+    assert [(found[name]["verdict"], found[name]["rows"]["equal"]) for name in VERIFIED] == [("right", 32), ("right", 2)]
+
+    rows = table.to_pyarrow_table().to_pylist()
+    places = {row["n"]: f"partition {row['kafka_partition']}, offset {row['kafka_offset']}" for row in rows}
+    table.update(updates={"kind": "'tap'"}, predicate="n = 1")
+    table.delete("n = 2")
+    table.update(updates={"kafka_key": "'b'"}, predicate="n = 30")
+    deltalake.write_deltalake(table, table.to_pyarrow_table().slice(0, 1), mode="append")
+    found = verify(VERIFIED[0], settings=topic)[VERIFIED[0]]
+    assert found["verdict"] == "wrong"
+    assert {(one["kind"], one["where"]) for one in found["differences"]} == {
+        ("different", places[1]),
+        ("missing", places[2]),
+        ("different", places[30]),
+    }
+    assert "records with more than one row in the table: 1" in json.dumps(found)
+
+
 def test_debug_shows_schema_plan_and_rows_and_leaves_the_real_table_alone(topic):
     send(topic, [("a", {"n": 1, "gone": None}), ("a", b"rubbish")])
     ingest(topic, "--once")

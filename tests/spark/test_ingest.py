@@ -6,6 +6,7 @@ import random
 import time
 from collections import Counter, defaultdict
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -20,6 +21,7 @@ from pyspark.sql import types as T  # noqa: N812
 from running import eventually
 from streaming import RECORD_SCHEMA
 
+from infrastructure.lake_environment import HAS_DELTA
 from infrastructure.settings import Settings
 from pipeline.ingest import upsert
 from pipeline.ingest.json_types import MAX_NAMES, MAX_TYPED_LEVELS, AmbiguousNames, TooManyFields, TypeChanged
@@ -28,6 +30,9 @@ from pipeline.ingest.records import newest, observed_type, parsed, table_rows, u
 from pipeline.ingest.upsert import learned, merge
 from pipeline.lake.maintenance import maintain_delta
 from pipeline.lake.tables import LakeTable
+
+if HAS_DELTA:
+    from delta.tables import DeltaTable
 
 pytestmark = pytest.mark.delta
 
@@ -123,6 +128,14 @@ def test_what_no_table_can_take_is_a_dead_letter_with_its_reason(record):
         assert json.loads(letter.key) == {"offset": int(headers["offset"]), "partition": 3, "reader": "ingest-events", "topic": "events"}
     assert told == {offset: reason for offset, (*_, reason) in enumerate(REASONS) if reason}
     assert {row.kafka_offset for row in newest(usable(records)).collect()} == set(range(len(REASONS))) - set(told)
+
+
+def test_where_each_record_is_a_row_it_needs_a_value_and_no_key(record):
+    reasons = {(None, None): "empty", ("a", None): "empty", (None, "text"): "no JSON object", (b"\xff", "x"): "the key is not UTF-8"}
+    records = record((None, {"n": 1}, 0, 0), ("a", {"n": 2}, 0, 1), *((*given, 0, 2 + number) for number, given in enumerate(reasons)))
+    assert [row.kafka_offset for row in usable(records, append=True).collect()] == [0, 1]
+    letters = unusable(records, "ingest-events", append=True).collect()
+    assert [{header.key: header.value.decode() for header in letter.headers}["reason"] for letter in letters] == list(reasons.values())
 
 
 def test_rows_have_kafkas_columns_and_the_fields(record, location):
@@ -246,6 +259,45 @@ def newest_of(records):
         latest[partition] = max(seconds, latest.get(partition, seconds))
         ordered.append(((latest[partition], partition, offset), (partition, offset, value)))
     return max(ordered, key=lambda one: one[0])[1]
+
+
+def test_each_record_is_a_row_once_however_often_its_batch_runs(spark, record, location):
+    location = replace(location, append=True)
+    learned(usable(record(), append=True), location, take_new_fields=True)  # what `ingest --append` does first
+    batches = [
+        record((None, {"n": 1}, 0, 0), ("a", {"n": 1}, 0, 1), (None, {"n": 2}, 1, 0)),
+        record(("a", {"n": 3, "new": "x"}, 0, 2), (None, None, 0, 3), (None, {"n": 4}, 1, 1)),
+        record((None, {"n": 5}, 1, 2)),
+    ]
+    for batch in [batches[0], batches[1], batches[1], batches[2], batches[0], *batches]:
+        put(batch, location)
+    table = DeltaTable.forPath(spark, str(location.table))
+    rows = table.toDF().select("kafka_key", "kafka_partition", "kafka_offset", "n", "new").orderBy("kafka_partition", "kafka_offset")
+    assert [tuple(row) for row in rows.collect()] == [
+        (None, 0, 0, 1, None),
+        ("a", 0, 1, 1, None),
+        ("a", 0, 2, 3, "x"),
+        (None, 1, 0, 2, None),
+        (None, 1, 1, 4, None),
+        (None, 1, 2, 5, None),
+    ]
+    added = [
+        int(row["operationMetrics"]["numTargetRowsInserted"])
+        for row in table.history().orderBy("version").collect()
+        if row.operation == "MERGE"
+    ]
+    assert added == [3, 2, 1], "a batch that runs again commits nothing"
+
+
+def test_a_batch_reads_only_the_files_that_may_have_its_records(record, location):
+    location = replace(location, append=True)
+    for offset in range(5):
+        put(record((None, {"n": offset}, 0, offset)), location)
+    files = list(Path(str(location.table)).glob("part-*.parquet"))
+    assert len(files) == 5
+    for file in files:  # a batch that read one of them would fail
+        file.unlink()
+    put(record((None, {"n": 5}, 0, 5)), location)
 
 
 def test_a_batch_without_anything_usable_makes_an_empty_table(record, location, held):

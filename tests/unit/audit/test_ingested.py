@@ -7,16 +7,16 @@ import pyarrow as pa
 import pytest
 from auditing import records
 
-from audit.checks.ingested import Newest, keyed_documents
+from audit.checks.ingested import Expected, documents_of
 from audit.reading.lake_files import delta_files, delta_names
 
 NOON = datetime(2026, 1, 1, 12)  # noqa: DTZ001 - as DuckDB has it
 
 
-def problem(key, value):
+def problem(key, value, *, append=False):
     table = records("orders", value)
     with_key = table.set_column(table.schema.get_field_index("key"), "key", pa.array([key], pa.binary()))
-    (row,) = keyed_documents(with_key).to_pylist()
+    (row,) = documents_of(with_key, append=append).to_pylist()
     return row["problem"] or row["document"]
 
 
@@ -42,6 +42,20 @@ def test_a_record_is_stored_as_it_is_or_has_a_reason(key, value, told):
 
 
 @pytest.mark.parametrize(
+    ("key", "value", "told"),
+    [
+        (None, b'{"n": 1}', '{"n": 1}'),
+        (b"a", b'{"n": 1}', '{"n": 1}'),
+        (b"\xff", b"{}", "the key is not UTF-8"),
+        (b"a", None, "empty"),
+        (None, b"[1]", "no JSON object"),
+    ],
+)
+def test_where_each_record_is_a_row_it_needs_a_value_and_no_key(key, value, told):
+    assert problem(key, value, append=True) == told
+
+
+@pytest.mark.parametrize(
     ("document", "fields", "is_in"),
     [
         ('{"n": 1, "s": "x", "b": true}', {"n": 1, "s": "x", "b": True}, True),
@@ -60,8 +74,9 @@ def test_a_record_is_stored_as_it_is_or_has_a_reason(key, value, told):
 )
 def test_a_row_is_that_of_its_record_in_the_types_that_the_table_has(document, fields, is_in):
     row = {"kafka_key": "a", "kafka_partition": 0, "kafka_offset": 3, "kafka_timestamp": NOON, **fields}
-    assert Newest(0, 3, NOON, document).is_in(row) == is_in
-    assert not Newest(0, 4, NOON, document).is_in(row)
+    assert Expected("a", 0, 3, NOON, document).is_in(row) == is_in
+    assert not Expected("a", 0, 4, NOON, document).is_in(row)
+    assert not Expected(None, 0, 3, NOON, document).is_in(row)
 
 
 def test_the_log_of_a_delta_table_may_hold_line_breaks_of_its_rows(tmp_path):

@@ -55,6 +55,19 @@ def test_without_one_there_is_none(settings):
     assert locations(settings) == []
 
 
+def test_a_table_has_a_row_per_record_if_it_was_created_so(settings):
+    created = Location.of("clicks", settings, append=True)
+    TableSchema("clicks", COLUMNS, append=True).write(created.schema)
+    assert created.append
+    assert [Location.of("clicks", settings), *locations(settings)] == [created, created]
+    kept = json.loads(created.schema.read_text())
+    del kept["append"]  # as before there were such tables
+    created.schema.write_text(json.dumps(kept))
+    assert not Location.of("clicks", settings).append
+    with refused("table clicks has a row per key", "`streamgauge reset ingest-clicks`", "`streamgauge ingest clicks --append`"):
+        Location.of("clicks", settings, append=True)
+
+
 @pytest.mark.parametrize("rubbish", ["", "{}", "[]", '{"topic": "t", "columns": {"type": "struct"}, "kept_as_text": {}}'])
 def test_a_damaged_schema_is_one_clear_error(settings, rubbish):
     path = settings.lake / "t.schema.json"
