@@ -12,8 +12,9 @@ from pyspark.sql import types as T  # noqa: N812
 
 from infrastructure.errors import StreamgaugeError
 from infrastructure.output.row_formats import Rows
-from pipeline.lake.read_only import WITHOUT_SUBSTITUTION_AND_PATHS, check_plan, check_statement
+from pipeline.lake.read_only import WITHOUT_SUBSTITUTION_AND_PATHS, check_plan, check_statement, parsed
 from pipeline.lake.tables import Table
+from pipeline.lake.versions import history, is_history, with_versions
 from pipeline.spark.errors import SparkFailure, first_line, spark_errors
 from pipeline.spark.session import session_config
 
@@ -36,11 +37,17 @@ def query_result(spark: SparkSession, sql: str, tables: Sequence[Table]) -> Iter
 
     Raises StreamgaugeError for a statement that is not a query, an error in the query, an unknown table, or a failure in Spark.
     """
-    # A view of a table reads its log or lists its files, so only the tables that the query mentions get one.
-    mentioned = [table for table in tables if re.search(rf"\b{table.name}\b", sql, re.IGNORECASE)]
     with session_config(spark, WITHOUT_SUBSTITUTION_AND_PATHS), spark_errors("Spark cannot parse this SQL"):
-        check_statement(spark, sql)
+        plan = parsed(spark, sql)
+    mentioned: list[Table] = []
     try:
+        if is_history(plan):
+            yield history(spark, plan, tables)
+            return
+        check_statement(plan)
+        sql, versions = with_versions(sql, plan, tables)
+        # A view of a table reads its log or lists its files, so only the tables that the query mentions get one.
+        mentioned = [*versions, *(table for table in tables if re.search(rf"\b{table.name}\b", sql, re.IGNORECASE))]
         for table in mentioned:
             table.rows(spark).createOrReplaceTempView(f"`{table.name}`")
         with session_config(spark, WITHOUT_SUBSTITUTION_AND_PATHS):

@@ -80,9 +80,14 @@ WITHOUT_SUBSTITUTION_AND_PATHS = {"spark.sql.variable.substitute": "false", "spa
 """Spark replaces `${env:NAME}` in a statement, and reads text.`/any/file`, unless it has these settings."""
 
 
-def check_statement(spark: SparkSession, sql: str) -> None:
+def parsed(spark: SparkSession, sql: str) -> Any:  # noqa: ANN401 - of the JVM
+    """The plan of a statement before its analysis."""
+    return spark._jsparkSession.sessionState().sqlParser().parsePlan(sql)
+
+
+def check_statement(plan: Any) -> None:  # noqa: ANN401 - of the JVM
     """Raises StreamgaugeError unless the parsed statement is a query. The analysis of some other statements already executes them."""
-    _check(spark._jsparkSession.sessionState().sqlParser().parsePlan(sql), views=())
+    _check(plan, views=())
 
 
 def check_plan(analysed: Any, views: Collection[str]) -> None:  # noqa: ANN401 - of the JVM
@@ -91,7 +96,7 @@ def check_plan(analysed: Any, views: Collection[str]) -> None:  # noqa: ANN401 -
 
 
 def _check(plan: Any, views: Collection[str]) -> None:  # noqa: ANN401 - of the JVM
-    for node in _nodes(plan):
+    for node, _ in nodes_with_parents(plan):
         kind = node.getClass().getSimpleName()
         if kind == _VIEW and node.isTempView() and node.desc().identifier().table().lower() in views:
             continue
@@ -105,13 +110,13 @@ def _check(plan: Any, views: Collection[str]) -> None:  # noqa: ANN401 - of the 
                 raise StreamgaugeError(msg)
 
 
-def _nodes(plan: Any) -> Iterator[Any]:  # noqa: ANN401 - as above
+def nodes_with_parents(plan: Any, parent: Any = None) -> Iterator[tuple[Any, Any]]:  # noqa: ANN401 - as above
     """The nodes of a plan, also those of subqueries and common table expressions, which are inner children. Not those below views."""
-    yield plan
+    yield plan, parent
     if plan.getClass().getSimpleName() != _VIEW:
         for nodes in (plan.children(), plan.innerChildren()):
             for number in range(nodes.size()):
-                yield from _nodes(nodes.apply(number))
+                yield from nodes_with_parents(nodes.apply(number), plan)
 
 
 def _below(expressions: Any) -> Iterator[Any]:  # noqa: ANN401 - as above

@@ -260,6 +260,72 @@ def test_a_delta_table_and_one_without_rows(spark, tmp_path):
         answer(spark, "select * from newer", held, 10)
 
 
+@pytest.fixture(scope="module")
+def versions(spark, tmp_path_factory):
+    """Asks a lake with Delta table `orders`, whose versions 0, 1 and 2 have as many rows and one more."""
+    settings = Settings(home=tmp_path_factory.mktemp("versions"))
+    for number in range(3):
+        spark.range(number, number + 1).write.format("delta").mode("append").save(str(settings.lake / "orders"))
+    write_table(spark.range(1), settings.lake / "plain")
+    return lambda sql: answer(spark, sql, tables(settings), 1000)
+
+
+@pytest.mark.delta
+@pytest.mark.parametrize(
+    ("sql", "rows"),
+    [
+        ("select count(*) from orders version as of 1", [[2]]),
+        ("select count(*) from ORDERS for system_version as of '0' as o where o.id = 0", [[1]]),
+        ("select orders.id, '\U0001f600' from `orders` version as of 0", [[0, "\U0001f600"]]),
+        (
+            "with o as (select * from orders version as of 0) select id from orders where id not in (select id from o) order by id",
+            [[1], [2]],
+        ),
+        ("select id from orders except select id from orders version as of 1", [[2]]),
+        ("select count(*) from identifier('orders') version as of 1", [[2]]),
+        ("select '\U0001f600', count(*) from orders version as of 0 join orders version as of 2 o", [["\U0001f600", 3]]),
+        ("select count(*) from orders version as of 2 tablesample (100 percent) o where exists (select 1 from orders version as of 0)", [[3]]),
+    ],
+)
+def test_a_delta_table_as_it_was(versions, sql, rows):
+    assert versions(sql).rows == rows
+
+
+@pytest.mark.delta
+def test_the_versions_of_a_delta_table_and_what_it_was_at_their_times(versions):
+    found = versions("describe history orders")
+    assert found.columns == ["version", "timestamp", "operation", "operationParameters", "operationMetrics"]
+    assert [[version, operation] for version, _, operation, *_ in found.rows] == [[2, "WRITE"], [1, "WRITE"], [0, "WRITE"]]
+    assert len(versions("DESCRIBE HISTORY orders LIMIT 1").rows) == 1
+    times = [time for _, time, *_ in found.rows]
+    assert [versions(f"select count(*) from orders timestamp as of '{time}'").rows for time in times] == [[[3]], [[2]], [[1]]]
+
+
+@pytest.mark.delta
+@pytest.mark.parametrize(
+    ("sql", "told"),
+    [
+        ("select * from plain version as of 1", "plain has no versions; these Delta tables have some: orders"),
+        ("describe history plain", "plain has no versions; these Delta tables have some: orders"),
+        ("describe history delta.`/tmp/orders`", "delta./tmp/orders has no versions"),
+        ("describe history '/tmp/orders'", "has no versions"),
+        ("select * from delta.`/tmp/orders` version as of 1", "delta./tmp/orders has no versions"),
+        ("select * from orders version as of 7", "table orders cannot be read at 7: "),
+        ("select * from orders version as of 'x'", "table orders cannot be read at x: "),
+        ("select * from orders timestamp as of '1999-01-01'", "table orders cannot be read at 1999-01-01: "),
+        (
+            "select * from orders timestamp as of current_timestamp()",
+            "expected the time after AS OF as a text, such as '2026-01-31 12:00:00'",
+        ),
+    ],
+)
+def test_a_version_that_is_not_there_is_one_clear_line(versions, sql, told):
+    with pytest.raises(StreamgaugeError) as error:
+        versions(sql)
+    assert told in str(error.value)
+    assert len(str(error.value).splitlines()) == 1
+
+
 def test_without_delta_its_tables_say_what_they_need(spark, tmp_path):
     settings = Settings(home=tmp_path)
     (settings.lake / "newer" / "_delta_log").mkdir(parents=True)
