@@ -41,6 +41,7 @@ if HAS_DELTA:
 
 _BY_KEY = "target.kafka_key = source.kafka_key"
 _BY_RECORD = "target.kafka_partition = source.kafka_partition AND target.kafka_offset = source.kafka_offset"
+BATCHES_PER_COMPACTION = 50
 _MISFITS = (TypeChanged, TooManyFields, AmbiguousNames)
 _SPECIAL = set(" ,;{}()\n\t=")
 _QUOTED_NOTHING = "``"
@@ -65,9 +66,15 @@ class UpsertTable(Sink):
         return Location.of(self.topic, settings, debug=self.debug)
 
     def writer(self, records: DataFrame, settings: Settings) -> DataStreamWriter:
-        """A writer that merges records (columns of sources.kafka.RECORD) in micro-batches."""
+        """A writer that merges records (columns of sources.kafka.RECORD) in micro-batches, and compacts the table from time to time."""
         location = self.location(settings)
-        return records.writeStream.foreachBatch(lambda batch, _: merge(batch, location, take_new_fields=settings.take_new_fields))
+
+        def write(batch: DataFrame, number: int) -> None:
+            merge(batch, location, take_new_fields=settings.take_new_fields)
+            if (number + 1) % BATCHES_PER_COMPACTION == 0:
+                compact(batch.sparkSession, location)
+
+        return records.writeStream.foreachBatch(write)
 
     def deletions(self, settings: Settings) -> list[Deletion]:
         location = self.location(settings)
@@ -116,6 +123,13 @@ def merge(records: DataFrame, location: Location, *, take_new_fields: bool) -> N
         retried(lambda: merge_once(records, location, take_new_fields=take_new_fields))
     finally:
         records.unpersist()
+
+
+def compact(spark: SparkSession, location: Location) -> None:
+    """Packs small files of the table into larger ones. In an object store, only the query itself can do so while it runs."""
+    for path in (str(location.table), str(location.deletions)):
+        if DeltaTable.isDeltaTable(spark, path):
+            retried(partial(spark.sql, f"OPTIMIZE delta.{_quoted(path)}"))
 
 
 def learned(records: DataFrame, location: Location, *, take_new_fields: bool) -> TableSchema:

@@ -33,37 +33,49 @@ _UNLOGGED = {"spark.databricks.delta.vacuum.logging.enabled": "false"}
 def maintain_table(table: LakeTable, spark: SparkSession, settings: Settings, retain_seconds: float) -> str:
     """Maintains a Delta table, and returns a line on it. Files that no longer belong to it are kept for `retain_seconds`.
 
-    Skips a table that a query is writing if it is in an object store, where one of two commits at the same time can be lost, or if
-    `retain_seconds` is below SHORT_SECONDS: files of a batch that is not committed belong to no version.
+    Only deletes files of a table in an object store that a query is writing: there, one of two commits at the same time can be lost, and deleting
+    commits nothing. Skips such a table if `retain_seconds` is below SHORT_SECONDS: files of a batch that is not committed belong to no version.
     Raises StreamgaugeError on failure.
     """
     with contextlib.ExitStack() as locks:
+        why_not_compacted = None
         if settings.is_lake_remote or retain_seconds < SHORT_SECONDS:
-            writers = [query for query in all_queries(settings) if query.sink.delta_table(settings) == table.path]
-            if not writers and settings.is_lake_remote:
-                return f"{table.name} ({table.format}): skipped: no query of this pipeline writes it, so its writers cannot be stopped meanwhile"
             try:
-                for writer in writers:
-                    locks.enter_context(locked_checkpoints(writer, settings))
+                _lock_writers(table, locks, settings)
             except StreamgaugeError as error:
-                return f"{table.name} ({table.format}): skipped: {error}"
+                if retain_seconds < SHORT_SECONDS:
+                    return f"{table.name} ({table.format}): skipped: {error}"
+                why_not_compacted = error
         deletions = settings.lake / DELETIONS / table.path.name
         if deletions.exists():  # the same batches write it, so it has as many small files
             of_deletions = LakeTable(f"{table.name}, deletions", deletions, "delta")
-            _forget_old(of_deletions, table, spark, settings)
-            maintain_delta(of_deletions, spark, retain_seconds)
-        return maintain_delta(table, spark, retain_seconds)
+            if why_not_compacted is None:
+                _forget_old(of_deletions, table, spark, settings)
+            maintain_delta(of_deletions, spark, retain_seconds, compact=why_not_compacted is None)
+        report = maintain_delta(table, spark, retain_seconds, compact=why_not_compacted is None)
+        return report if why_not_compacted is None else f"{report}; only unused files were deleted: {why_not_compacted}"
 
 
-def maintain_delta(table: LakeTable, spark: SparkSession, retain_seconds: float) -> str:
-    """Runs OPTIMIZE, then VACUUM of files that have been obsolete for `retain_seconds`. Safe while streams write the table.
+def _lock_writers(table: LakeTable, locks: contextlib.ExitStack, settings: Settings) -> None:
+    """Keeps the queries that write the table from starting. Raises StreamgaugeError when one runs, and when writers of an object store are not known."""
+    writers = [query for query in all_queries(settings) if query.sink.delta_table(settings) == table.path]
+    if not writers and settings.is_lake_remote:
+        msg = "no query of this pipeline writes the table, so its writers cannot be stopped meanwhile"
+        raise StreamgaugeError(msg)
+    for writer in writers:
+        locks.enter_context(locked_checkpoints(writer, settings))
+
+
+def maintain_delta(table: LakeTable, spark: SparkSession, retain_seconds: float, *, compact: bool = True) -> str:
+    """Runs OPTIMIZE if `compact`, then VACUUM of files that have been obsolete for `retain_seconds`. Safe while streams write the table.
 
     Returns a line with the files of the current version before and after. Raises StreamgaugeError when Spark fails, or after repeated conflicts
     with other writers.
     """
     with spark_errors(f"table {table.name} in {table.path}: Spark failed"):
         before = _current_files(table, spark)
-        _optimize(table, spark)
+        if compact:
+            _optimize(table, spark)
         with session_config(spark, {_CHECK: str(retain_seconds >= DELTA_RETENTION_SECONDS).lower(), **_UNLOGGED}):
             spark.sql(f"VACUUM {_sql_name(table)} RETAIN {retain_seconds / 3600:.6f} HOURS")
         return f"{table.name} ({table.format}): current files {before} -> {_current_files(table, spark)}"

@@ -1,6 +1,7 @@
 """The lake and checkpoints in an object store: a real server that speaks S3's protocol, on loopback."""
 
 import json
+import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -124,7 +125,7 @@ def test_without_its_store_for_a_while_it_counts_right(fresh, bucket, done, stor
     assert verdicts(done, fresh, bucket, "nest-camera-stats") == ["right"]
 
 
-def test_without_the_store_of_its_table_alone_for_a_while_ingest_waits(fresh, bucket, done, store):
+def test_without_the_store_of_its_table_alone_for_a_while_ingest_waits_and_maintain_commits_nothing_beside_it(fresh, bucket, done, store):
     del bucket["CHECKPOINT_URI"]
 
     def written(number):
@@ -132,6 +133,9 @@ def test_without_the_store_of_its_table_alone_for_a_while_ingest_waits(fresh, bu
 
     def log():
         return objects(store, bucket, "nest_logs/_delta_log/", "LAKE_URI")
+
+    def commits():
+        return [name for name in log() if re.search(r"/\d+\.json$", name)]
 
     written(1)
     done(fresh, bucket, "ingest", "nest-logs", "--once")
@@ -145,6 +149,12 @@ def test_without_the_store_of_its_table_alone_for_a_while_ingest_waits(fresh, bu
         store.start()
         newest = "select number from nest_logs"
         eventually(lambda: log() != before and asked(done, fresh, bucket, newest) == [{"number": 2}], "the newest record in the table")
+
+        before = commits()
+        told = done(fresh, bucket, "maintain", "nest_logs").stdout
+        assert "nest_logs (delta): current files 1, " in told
+        assert "only unused files were deleted: query ingest-nest-logs is already running" in told
+        assert commits() == before, "beside a running query, maintain commits nothing"
 
 
 def test_without_being_told_archives_are_delta_there(fresh, bucket, done):

@@ -300,6 +300,22 @@ def test_a_batch_reads_only_the_files_that_may_have_its_records(record, location
     put(record((None, {"n": 5}, 0, 5)), location)
 
 
+def test_a_query_compacts_its_table_itself(spark, record, tmp_path, monkeypatch):
+    monkeypatch.setattr(upsert, "BATCHES_PER_COMPACTION", 3)
+    settings, source = Settings(home=tmp_path), str(tmp_path / "source")
+    location = Location.of("events", settings, append=True)
+    learned(usable(record(), append=True), location, take_new_fields=True)
+    for offset in range(4):
+        record((None, {"n": offset}, 0, offset)).coalesce(1).write.mode("append").parquet(source)
+    batches = spark.readStream.schema(RECORD_SCHEMA).option("maxFilesPerTrigger", 1).parquet(source)
+    writer = upsert.UpsertTable("events").writer(batches, settings).option("checkpointLocation", str(tmp_path / "checkpoint"))
+    writer.trigger(availableNow=True).start().awaitTermination()
+    table = DeltaTable.forPath(spark, str(location.table))
+    assert [row.operation for row in table.history().orderBy("version").collect()][1:] == ["MERGE", "MERGE", "MERGE", "OPTIMIZE", "MERGE"]
+    assert len(table.toDF().inputFiles()) == 2
+    assert table.toDF().count() == 4
+
+
 def test_a_batch_without_anything_usable_makes_an_empty_table(record, location, held):
     put(record(("a", b"rubbish", 0, 0), (None, {"n": 1}, 0, 1)), location)
     assert held() == {}
