@@ -57,7 +57,7 @@ def ingest(
     topic: Annotated[str, typer.Argument(help="a topic whose records have a JSON object as value")],
     once: Annotated[bool, typer.Option("--once/--continuous", help="process the available records and end, or continue")] = False,  # noqa: FBT002 - an option
     append: Annotated[bool, typer.Option("--append", help="add a row for each record, as for a topic without keys")] = False,  # noqa: FBT002
-    infer_schema: Annotated[bool, typer.Option("--infer-schema", help="infer new fields from the whole topic, and print them")] = False,  # noqa: FBT002
+    infer_schema: Annotated[bool, typer.Option("--infer-schema", help="infer new fields and types again, and print them")] = False,  # noqa: FBT002
     debug: Annotated[bool, typer.Option("--debug", help="use a separate table; show columns, rows and Spark's plan first")] = False,  # noqa: FBT002
 ) -> None:
     """Merge a topic into a Delta table: one row per key, the newest record wins, a null value deletes. Or, with --append, one row per record."""
@@ -74,11 +74,12 @@ def ingest(
     to_run = queries_of(topic, debug=debug, append=location.append)
     check_names_of(location, settings)
     source_partitions(settings, topic)  # fail before Spark starts if Kafka cannot be reached, or the topic is missing
-    for line in introduce(location, to_run[0].checkpoint_name.folder(settings)):
+    checkpoint = to_run[0].checkpoint_name.folder(settings)
+    for line in introduce(location, checkpoint):
         err.print(line)
     with _session(settings, once=once) as (spark, stop):
         if infer_schema or TableSchema.read(location.schema) is None:
-            for line in infer(spark, location, settings):
+            for line in infer(spark, location, settings, checkpoint):
                 err.print(line)
         if debug:
             for line in sample(spark, location, settings):

@@ -220,11 +220,14 @@ def _is_text_of(text: str, value: Any) -> bool:  # noqa: ANN401 - any JSON value
 
 
 def _is_equal(found: Any, value: Any) -> bool:  # noqa: ANN401 - any JSON values
-    """Whether two values are one. A number that Spark does not keep is the text of its digits."""
-    if isinstance(found, str) and isinstance(value, int | Decimal) and not isinstance(value, bool):
-        return Decimal(found) == value
+    """Whether two values are one, of which a text may hold any as JSON.
+
+    A number that Spark does not keep is the text of its digits. The text of what was a struct before has no nulls.
+    """
+    if isinstance(found, str) and not isinstance(value, str):
+        return _is_text_of(found, value)
     if isinstance(found, dict) and isinstance(value, dict):
-        return found.keys() == value.keys() and all(_is_equal(found[name], value[name]) for name in found)
+        return all(_is_equal(found.get(name), value.get(name)) for name in found.keys() | value.keys())
     if isinstance(found, list) and isinstance(value, list):
         return len(found) == len(value) and all(map(_is_equal, found, value))
     return (type(found) is type(value) and bool(found == value)) or (isinstance(found, int | Decimal) and found == value)

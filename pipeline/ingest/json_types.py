@@ -50,22 +50,48 @@ MAX_NAMES, MAX_FIELDS, MAX_TYPED_LEVELS = 200, 1000, 20
 """The limits of names in an object with a column of its own, fields in a table at all levels, and levels of a column. Spark's plans grow with each."""
 
 
-def widened(columns: T.StructType, observed: T.StructType, kept_as_text: KeptAsText, unrounded: T.StructType | None = None) -> T.StructType:
+Resolve = Callable[[T.DataType, T.DataType, str], T.DataType]
+"""The new type of a column, from its type, that of observed values which do not fit it, and a description of both."""
+
+
+def as_text(column: T.DataType, observed: T.DataType, description: str) -> T.DataType:  # noqa: ARG001 - a Resolve
+    """A Resolve: the JSON text, which fits all values."""
+    return T.StringType()
+
+
+def as_double_or_text(column: T.DataType, observed: T.DataType, description: str) -> T.DataType:
+    """A Resolve: for numbers double, although it may round those that the table has."""
+    are_numbers = isinstance(column, T.NumericType) and isinstance(observed, T.NumericType)
+    return T.DoubleType() if are_numbers else as_text(column, observed, description)
+
+
+def widened(
+    columns: T.StructType,
+    observed: T.StructType,
+    kept_as_text: KeptAsText,
+    unrounded: T.StructType | None = None,
+    resolve: Resolve | None = None,
+) -> T.StructType:
     """`columns` with the new fields of `observed`, the type of documents, appended; the same object if there are none.
 
-    Of new fields, whole numbers become bigint, or decimal(38,0) beyond 64 bits; numbers with a fraction, be it .0, become double. Mixed types, objects with more
+    Whole numbers become bigint, or decimal(38,0) beyond 64 bits, which a bigint column becomes, too. Of new fields, numbers with a fraction, be it .0, become double. Mixed types, objects with more
     than MAX_NAMES names, and objects and arrays without values become a string with the JSON text; this is noted in `kept_as_text`. Of the
     last ones, the first value changes the type: its documents would have that type if all had come at once.
     unrounded: as `observed`, where numbers that a double rounds are strings; None if there are none.
-    Raises TypeChanged when values do not fit a column, with each path and both types, and AmbiguousNames.
+    resolve: changes columns that values do not fit. Without it, raises TypeChanged, with each path and both types. Raises AmbiguousNames.
     """
     conflicts: list[str] = []
+
+    def refuse(column: T.DataType, _: T.DataType, description: str) -> T.DataType:
+        conflicts.append(description)
+        return column
+
     exact = observed if unrounded is None else unrounded
     observed = cast("T.StructType", _with_leaves(_double_if_whole_by_chance, columns, observed, exact))
     if unrounded is not None:
-        rounding = T.StructType(list(_fields(columns, observed, "", dict(kept_as_text), [])))
+        rounding = T.StructType(list(_fields(columns, observed, "", dict(kept_as_text), resolve or (lambda column, *_: column))))
         observed = cast("T.StructType", _with_leaves(_mixed_if_rounded, rounding, observed, unrounded))
-    wider = T.StructType(list(_fields(columns, observed, "", kept_as_text, conflicts)))
+    wider = T.StructType(list(_fields(columns, observed, "", kept_as_text, resolve or refuse)))
     if conflicts:
         msg = "; ".join(conflicts)
         raise TypeChanged(msg)
@@ -86,18 +112,44 @@ def paths(struct: T.StructType, parent: str = "") -> Iterator[str]:
             yield from paths(kind, path)
 
 
+def without_new_fields(wider: T.StructType, columns: T.StructType) -> T.StructType:
+    """`columns`, of which `wider` are later ones, with the later types of all but text."""
+    return T.StructType([T.StructField(field.name, _later_type(wider[field.name].dataType, field.dataType)) for field in columns])
+
+
+def _later_type(wider: T.DataType, column: T.DataType) -> T.DataType:
+    match wider, column:
+        case T.StructType(), T.StructType():
+            return without_new_fields(wider, column)
+        case T.ArrayType(), T.ArrayType():
+            return T.ArrayType(_later_type(wider.elementType, column.elementType))
+    return column if isinstance(column, T.StringType) else wider
+
+
+def with_doubles_of(wanted: T.DataType, has: T.DataType) -> T.DataType:
+    """`has` with double for the other numbers that are double in `wanted`."""
+
+    def leaf(other: T.DataType, kind: T.DataType, _: T.DataType) -> T.DataType:
+        return other if isinstance(other, T.DoubleType) and isinstance(kind, T.NumericType) else kind
+
+    return _with_leaves(leaf, wanted, has, has)
+
+
 def is_retyped(has: T.DataType, wanted: T.DataType) -> bool:
-    """Whether a column, at any level, is text in `has` and of another type in `wanted`."""
+    """Whether a column, at any level, has another type in `wanted`. Fields of one of them only do not count."""
     match has, wanted:
         case T.StructType(), T.StructType():
             return any(is_retyped(field.dataType, wanted[field.name].dataType) for field in has if field.name in wanted.names)
         case T.ArrayType(), T.ArrayType():
             return is_retyped(has.elementType, wanted.elementType)
-    return isinstance(has, T.StringType) and not isinstance(wanted, T.StringType)
+    return has != wanted
 
 
 def retyped(value: Column, has: T.DataType, wanted: T.DataType) -> Column:
-    """A column of type `has` with its text converted to `wanted`: JSON text to objects, and null for other types, which had no value yet."""
+    """A column of type `has` converted to `wanted`: numbers to wider ones, any type to its JSON text, and JSON text to objects.
+
+    Text that becomes another type is null: it had no value yet.
+    """
     if not is_retyped(has, wanted):
         return value
     match has, wanted:
@@ -106,24 +158,26 @@ def retyped(value: Column, has: T.DataType, wanted: T.DataType) -> Column:
             return F.when(value.isNotNull(), F.struct(*fields))
         case T.ArrayType(), T.ArrayType():
             return F.transform(value, lambda element: retyped(element, has.elementType, wanted.elementType))
-        case _, T.StructType():
+        case T.StructType() | T.ArrayType(), T.StringType():
+            return F.to_json(value)
+        case T.StringType(), T.StructType():
             return F.from_json(value, wanted, WITHOUT_CORRUPT_RECORD)
-    return F.lit(None).cast(wanted)
+    return (F.lit(None) if isinstance(has, T.StringType) else value).cast(wanted)
 
 
 def _fields(
-    columns: T.StructType, observed: T.StructType, parent: str, kept_as_text: KeptAsText, conflicts: list[str], level: int = 1
+    columns: T.StructType, observed: T.StructType, parent: str, kept_as_text: KeptAsText, resolve: Resolve, level: int = 1
 ) -> Iterator[T.StructField]:
     before, observed_types = ({field.name: field.dataType for field in struct} for struct in (columns, observed))
     for name in before | observed_types:
         path = _path(parent, name)
-        kind = _type(before.get(name), observed_types.get(name, T.NullType()), path, kept_as_text, conflicts, level)
+        kind = _type(before.get(name), observed_types.get(name, T.NullType()), path, kept_as_text, resolve, level)
         if kind is not None:
             yield T.StructField(name, kind)
 
 
 def _type(
-    column: T.DataType | None, observed: T.DataType, path: str, kept_as_text: KeptAsText, conflicts: list[str], level: int
+    column: T.DataType | None, observed: T.DataType, path: str, kept_as_text: KeptAsText, resolve: Resolve, level: int
 ) -> T.DataType | None:
     """The type of a column, or of a new one if `column` is None. None for a new field that is always null."""
     if _has_no_type_yet(observed, kept_as_text.get(path)):
@@ -143,17 +197,34 @@ def _type(
             kept_as_text[path] = MIXED if isinstance(observed, T.VariantType) else f"more than {MAX_TYPED_LEVELS} levels"
             return T.StringType()
         case None | T.StructType(), T.StructType():
-            return _object(column, observed, path, kept_as_text, conflicts, level)
+            return _object(column, observed, path, kept_as_text, resolve, level)
         case None | T.ArrayType(), T.ArrayType():
-            element = _type(column and column.elementType, observed.elementType, f"{path}[]", kept_as_text, conflicts, level + 1)
+            element = _type(column and column.elementType, observed.elementType, f"{path}[]", kept_as_text, resolve, level + 1)
             if element is None:
                 kept_as_text[f"{path}[]"] = NO_ELEMENT
             return T.ArrayType(element or T.StringType())
-        case None, T.DecimalType():
-            return _WHOLE if observed.scale == 0 else T.DoubleType()
-    if column is not None and column != observed:
-        conflicts.append(f"field {path} is {column.simpleString()} in the table and {_type_text(observed, column)} in the topic")
-    return observed if column is None else column
+    return _leaf_type(column, observed, path, kept_as_text, resolve)
+
+
+def _leaf_type(column: T.DataType | None, observed: T.DataType, path: str, kept_as_text: KeptAsText, resolve: Resolve) -> T.DataType:
+    is_whole = isinstance(observed, T.DecimalType) and observed.scale == 0
+    if is_whole and (column is None or isinstance(column, T.LongType)):
+        return _WHOLE
+    if column is None:
+        return T.DoubleType() if isinstance(observed, T.DecimalType) else observed
+    if column == observed:
+        return column
+    description = f"field {path} is {column.simpleString()} in the table and {_type_text(observed, column)} in the topic"
+    return _resolved(column, observed, description, path, kept_as_text, resolve)
+
+
+def _resolved(
+    column: T.DataType, observed: T.DataType, description: str, path: str, kept_as_text: KeptAsText, resolve: Resolve
+) -> T.DataType:
+    kind = resolve(column, observed, description)
+    if isinstance(kind, T.StringType):
+        kept_as_text[path] = MIXED
+    return kind
 
 
 def _type_text(observed: T.DataType, column: T.DataType) -> str:
@@ -168,17 +239,16 @@ def _has_no_type_yet(observed: T.DataType, why_text: str | None) -> bool:
 
 
 def _object(
-    column: T.StructType | None, observed: T.StructType, path: str, kept_as_text: KeptAsText, conflicts: list[str], level: int
+    column: T.StructType | None, observed: T.StructType, path: str, kept_as_text: KeptAsText, resolve: Resolve, level: int
 ) -> T.DataType:
     within = {} if column is None else dict(kept_as_text)  # a new object has nothing below it yet, and may have 100,000 objects
-    fields = list(_fields(column or T.StructType(), observed, path, within, conflicts, level + 1))
+    fields = list(_fields(column or T.StructType(), observed, path, within, resolve, level + 1))
     if column is None and not 0 < len(fields) <= MAX_NAMES:
         kept_as_text[path] = f"an object of more than {MAX_NAMES} names" if fields else NO_VALUE
         return T.StringType()
-    if len(fields) > MAX_NAMES:
-        conflicts.append(
-            f"field {path} is an object of {len(column or ())} names in the table and of {len(fields)} in the topic, and a column has {MAX_NAMES} at most"
-        )
+    if column is not None and len(fields) > MAX_NAMES:
+        description = f"field {path} is an object of {len(column)} names in the table and of {len(fields)} in the topic, and a column has {MAX_NAMES} at most"
+        return _resolved(column, observed, description, path, kept_as_text, resolve)
     if column is not None:
         kept_as_text.clear()
     kept_as_text.update(within)

@@ -4,6 +4,7 @@ With a row per key, older records never replace newer ones, and deletions are re
 identify it. So a batch that runs twice, or late, changes nothing.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 
@@ -20,13 +21,18 @@ from pipeline.ingest.json_types import (
     ORIGIN,
     RESERVED,
     AmbiguousNames,
+    Resolve,
     TooManyFields,
     TypeChanged,
+    as_double_or_text,
+    as_text,
     check_size,
     is_retyped,
     paths,
     retyped,
     widened,
+    with_doubles_of,
+    without_new_fields,
 )
 from pipeline.ingest.location import Location, TableSchema, ingested_by, locations, query_name, table_name
 from pipeline.ingest.records import newest, observed_type, parsed, types_of_records, unrounded_type, unusable, usable
@@ -132,9 +138,10 @@ def compact(spark: SparkSession, location: Location) -> None:
             retried(partial(spark.sql, f"OPTIMIZE delta.{_quoted(path)}"))
 
 
-def learned(records: DataFrame, location: Location, *, take_new_fields: bool) -> TableSchema:
+def learned(records: DataFrame, location: Location, *, take_new_fields: bool, change_types: bool = False) -> TableSchema:
     """The table's schema, extended by the documents of `records` (as returned by `newest` or `usable`), and saved.
 
+    change_types: whether columns that documents do not fit get a type that fits both these and the rows of the table.
     Raises TypeChanged, TooManyFields and AmbiguousNames, with the first record that does not fit.
     """
     before, observed = TableSchema.read(location.schema), observed_type(records)
@@ -142,7 +149,9 @@ def learned(records: DataFrame, location: Location, *, take_new_fields: bool) ->
     take_new_fields = take_new_fields or not schema.columns.fields
     if observed is not None:
         try:
-            schema = _with_new(schema, observed, unrounded_type(records), take_new_fields=take_new_fields)
+            unrounded = unrounded_type(records)
+            with_new = partial(_with_new, schema, observed, unrounded, take_new_fields=take_new_fields)
+            schema = _with_types_changed(with_new, records.sparkSession, location) if change_types else with_new()
         except _MISFITS as error:
             msg = f"{error}{_first_misfit(records, schema, take_new_fields=take_new_fields)}; {_way_out(error, location)}"
             raise type(error)(msg) from error
@@ -152,7 +161,10 @@ def learned(records: DataFrame, location: Location, *, take_new_fields: bool) ->
 
 
 def shaped(spark: SparkSession, location: Location, columns: T.StructType) -> None:
-    """Creates the table, adds missing columns to it, or gives columns of JSON text the type that they have now."""
+    """Creates the table, adds missing columns to it, or rewrites it with the types that the columns have now.
+
+    Delta could widen a type without that, but not every reader of Delta, such as delta-rs, can read the table then.
+    """
     path, wanted = str(location.table), T.StructType([*ORIGIN, *columns])
     is_there = DeltaTable.isDeltaTable(spark, path)
     has = spark.read.format("delta").load(path) if is_there else None
@@ -172,14 +184,37 @@ def shaped(spark: SparkSession, location: Location, columns: T.StructType) -> No
     writer.save(path)
 
 
-def _with_new(before: TableSchema, observed: T.StructType, unrounded: T.StructType | None, *, take_new_fields: bool) -> TableSchema:
+def _with_types_changed(with_new: Callable[..., TableSchema], spark: SparkSession, location: Location) -> TableSchema:
+    schema = with_new(resolve=as_double_or_text)
+    if DeltaTable.isDeltaTable(spark, str(location.table)):
+        table = spark.read.format("delta").load(str(location.table))
+        doubles = with_doubles_of(T.StructType([*ORIGIN, *schema.columns]), table.schema)
+        kept = F.struct(*(F.col(_quoted(name)) for name in table.columns))
+        if not table.where(~kept.cast(doubles).try_cast(table.schema).eqNullSafe(kept)).isEmpty():
+            return with_new(resolve=as_text)
+    return schema
+
+
+def _with_new(
+    before: TableSchema,
+    observed: T.StructType,
+    unrounded: T.StructType | None,
+    *,
+    take_new_fields: bool,
+    resolve: Resolve | None = None,
+) -> TableSchema:
     kept_as_text = dict(before.kept_as_text)
-    wider = widened(before.columns, observed, kept_as_text, unrounded)
+    wider = widened(before.columns, observed, kept_as_text, unrounded, resolve)
     if take_new_fields:
         check_size(wider)
         return replace(before, columns=wider, kept_as_text=kept_as_text, ignored=())
-    new = [path for path in paths(wider) if path not in set(paths(before.columns))]
-    return replace(before, ignored=tuple(sorted({*before.ignored, *new})))
+    known = set(paths(before.columns))
+    return replace(
+        before,
+        columns=without_new_fields(wider, before.columns),
+        kept_as_text=before.kept_as_text | {path: why for path, why in kept_as_text.items() if path in known},
+        ignored=tuple(sorted({*before.ignored, *(path for path in paths(wider) if path not in known)})),
+    )
 
 
 def _first_misfit(records: DataFrame, schema: TableSchema, *, take_new_fields: bool) -> str:
@@ -194,7 +229,7 @@ def _first_misfit(records: DataFrame, schema: TableSchema, *, take_new_fields: b
 
 def _way_out(error: StreamgaugeError, location: Location) -> str:
     if isinstance(error, TypeChanged):
-        return f"the types of a table do not change; `streamgauge reset {location.query}` and another ingest create it again with types that fit all records"
+        return f"`streamgauge ingest {location.topic}{' --debug' * location.debug} --infer-schema` gives the column a type that fits both, and keeps all rows"
     return "nothing of the batch was written"
 
 

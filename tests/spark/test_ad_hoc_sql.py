@@ -284,7 +284,10 @@ def versions(spark, tmp_path_factory):
         ("select id from orders except select id from orders version as of 1", [[2]]),
         ("select count(*) from identifier('orders') version as of 1", [[2]]),
         ("select '\U0001f600', count(*) from orders version as of 0 join orders version as of 2 o", [["\U0001f600", 3]]),
-        ("select count(*) from orders version as of 2 tablesample (100 percent) o where exists (select 1 from orders version as of 0)", [[3]]),
+        (
+            "select count(*) from orders version as of 2 tablesample (100 percent) o where exists (select 1 from orders version as of 0)",
+            [[3]],
+        ),
     ],
 )
 def test_a_delta_table_as_it_was(versions, sql, rows):
