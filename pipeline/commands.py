@@ -62,6 +62,7 @@ def ingest(
 ) -> None:
     """Merge a topic into a Delta table: one row per key, the newest record wins, a null value deletes. Or, with --append, one row per record."""
     continue_with_delta("ingest")
+    from pipeline.catalog import create_topics_of_ingests
     from pipeline.ingest.inference import infer, introduce, sample
     from pipeline.ingest.location import Location, TableSchema
     from pipeline.ingest.upsert import queries_of
@@ -74,6 +75,8 @@ def ingest(
     to_run = queries_of(topic, debug=debug, append=location.append)
     check_names_of(location, settings)
     source_partitions(settings, topic)  # fail before Spark starts if Kafka cannot be reached, or the topic is missing
+    if not debug:
+        create_topics_of_ingests(settings)
     checkpoint = to_run[0].checkpoint_name.folder(settings)
     for line in introduce(location, checkpoint):
         err.print(line)

@@ -9,10 +9,11 @@ import pyarrow as pa
 import pytest
 from confluent_kafka import Producer
 from plain import read_topic, write_topic
-from running import streamgauge, verify
+from running import eventually, streamgauge, verify
 
 from contract.create_topics import create_topics
 from contract.topics import Topic
+from infrastructure.kafka.topic_ends import partitions_by_topic
 from infrastructure.settings import Settings
 
 pytestmark = pytest.mark.delta
@@ -156,6 +157,19 @@ def test_a_type_that_changes_gives_the_query_up_and_a_new_inference_keeps_all_ro
     assert not list(topic.lake.glob("orders_v1*"))
     letters = [json.loads(letter.key()) for letter in read_topic(topic, "dead-letters")]
     assert [(letter["reader"], letter["topic"]) for letter in letters] == [(f"ingest-{TOPIC}", TOPIC)]
+
+
+def test_on_a_kafka_without_any_topic_of_streamgauge_it_creates_those_that_it_writes(topic):
+    names = ["dead-letters", "streaming-metrics", "query-states"]
+    admin = topic.kafka.admin()
+    for deletion in admin.delete_topics([*names, "nest-logs"]).values():
+        deletion.result()
+    eventually(lambda: not partitions_by_topic(topic.kafka).keys() & {*names, "nest-logs"}, "the topics to be deleted")
+    send(topic, [("a", {"n": 1}), ("b", b"{broken")])
+    ingest(topic, "--once")
+    assert held(topic) == {"a": {"n": 1}}
+    assert len(read_topic(topic, "dead-letters")) == 1
+    assert [name for name in [*names, "nest-logs"] if name not in partitions_by_topic(topic.kafka)] == ["nest-logs"]
 
 
 def test_one_run_brings_the_tables_of_several_topics_up_to_date(topic):
