@@ -77,7 +77,7 @@ def _matches(place: str) -> list[Path]:
 
 def _fetched(place: str, settings: Settings) -> list[Path]:
     folder = _folder(settings)
-    contents = {urlsplit(place).path: _by_http(place)} if place.startswith("http") else _from_store(place, settings.aws_endpoint_url)
+    contents = {urlsplit(place).path: _by_http(place)} if place.startswith("http") else _from_store(place, settings.endpoint_of(place))
     files = [folder / f"{number:04}{'.parquet' if _is_parquet(PurePath(name)) else '.csv'}" for number, name in enumerate(contents)]
     for file, content in zip(files, contents.values(), strict=True):
         file.write_bytes(content)

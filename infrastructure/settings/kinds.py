@@ -155,7 +155,7 @@ def _place(text: str) -> object:
 
 
 _AN_ADDRESS = "an address that begins with http:// or https://"
-_AN_OBJECT_STORE = "an object store, such as s3a://bucket/folder, abfss://... or gs://..."
+_AN_OBJECT_STORE = "an object store, such as s3a://bucket/folder, abfss://..., gs://... or hdfs://namenode:8020/folder"
 
 TEXT = Kind(_text, "text in UTF-8")
 HEADER = Kind(_header, "one line of Latin-1 characters, for an HTTP header")

@@ -53,6 +53,8 @@ class Settings:
     """The S3 service of all s3a:// addresses; unset: Amazon's."""
     aws_region: str = _setting("AWS_REGION", "")
     """The region of that S3 service."""
+    webhdfs_url: str = _setting("STREAMGAUGE_WEBHDFS_URL", "", kinds.ADDRESS_WITHOUT_CREDENTIALS)
+    """The web interface of the NameNode of an hdfs:// URI; unset: port 9870 of the URI's host."""
     java_home: str = _setting("STREAMGAUGE_JAVA_HOME", "", kinds.FOLDER)
     """A Java 17 or 21 to use instead of the one installed with Streamgauge."""
     maven_url: str = _setting("STREAMGAUGE_MAVEN_URL", "https://repo1.maven.org/maven2", kinds.WEB_ADDRESS)
@@ -278,7 +280,7 @@ class Settings:
     def checkpoints(self) -> StoragePath:
         """The folder of all checkpoints. It has one subfolder per query, version and mode."""
         if self.checkpoint_uri:
-            return remote_folder("CHECKPOINT_URI", self.checkpoint_uri, self.aws_endpoint_url)
+            return remote_folder("CHECKPOINT_URI", self.checkpoint_uri, self.endpoint_of(self.checkpoint_uri))
         return self.checkpoint_notes
 
     @property
@@ -295,8 +297,12 @@ class Settings:
     def lake(self) -> StoragePath:
         """The folder of the file-based tables, on disk or in an object store."""
         if self.is_lake_remote:
-            return remote_folder("LAKE_URI", self.lake_uri, self.aws_endpoint_url)
+            return remote_folder("LAKE_URI", self.lake_uri, self.endpoint_of(self.lake_uri))
         return Path(self.lake_uri).absolute() if self.lake_uri else self.home.absolute() / "lake"
+
+    def endpoint_of(self, uri: str) -> str:
+        """The address at which the store of that URI is asked, if it is not the usual one."""
+        return self.webhdfs_url if uri.startswith("hdfs:") else self.aws_endpoint_url
 
     @property
     def checkpoint_interval(self) -> str | None:

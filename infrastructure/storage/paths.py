@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 StoragePath: TypeAlias = Union[Path, "UPath"]
 """Both types behave like pathlib. str() gives the path for Spark: a local path, or s3a://bucket/folder."""
 
-OBJECT_STORES = ("s3a", "abfss", "gs")
-"""URI schemes. universal-pathlib reads them with the packages s3fs, adlfs and gcsfs."""
+OBJECT_STORES = ("s3a", "abfss", "gs", "hdfs")
+"""URI schemes. universal-pathlib reads them with the packages s3fs, adlfs and gcsfs, and HDFS with infrastructure.storage.hdfs."""
 _LEFT_SECONDS = 3600
 """A partial file that is so old belongs to no process that writes it."""
 
@@ -32,12 +32,14 @@ class StoreUnavailable(Unavailable):
 
 @cache
 def remote_folder(variable: str, uri: str, endpoint_url: str) -> "UPath":
-    """The object store folder at `uri`. variable: the setting that holds it. endpoint_url: of an S3 service other than Amazon's.
+    """The object store folder at `uri`. variable: the setting that holds it. endpoint_url: see Settings.endpoint_of.
 
     Raises StreamgaugeError when the package for the scheme is not installed, or the store cannot be reached or denies access.
     """
     from upath import UPath
 
+    if uri.startswith("hdfs:"):
+        import infrastructure.storage.hdfs  # noqa: F401 - which registers it
     try:
         folder = UPath(uri, use_listings_cache=False, **({"endpoint_url": endpoint_url} if endpoint_url else {}))
         folder.fs.exists(folder.path)
@@ -138,7 +140,7 @@ def write_whole(path: StoragePath, content: str | bytes) -> None:
     content = content.encode() if isinstance(content, str) else content
     if not isinstance(path, Path):
         with asking(path):
-            path.write_bytes(content)
+            path.fs.pipe_file(path.path, content)
         return
     path.parent.mkdir(parents=True, exist_ok=True)
     for old_partial in path.parent.glob(f".{escape(path.name)}.????????.partial"):

@@ -51,13 +51,13 @@ class Archive(Sink):
         return rows.writeStream.format(form).option("path", str(self.folder(settings))).partitionBy(self.partition_by)
 
 
-class NoAtomicRenames(StreamgaugeError):  # noqa: N818 - it names what is missing
-    """Spark's Parquet sink cannot write to the folder."""
+class NotOnDisk(StreamgaugeError):  # noqa: N818 - it names what is wrong
+    """A Parquet archive is to be in an object store."""
 
     def __init__(self, folder: StoragePath) -> None:
         super().__init__(
-            f"Spark's Parquet sink needs atomic renames, which {folder} does not have; run the Delta form of the archive instead: the query "
-            "of the same name with -delta, which `streamgauge run` runs by default"
+            f"the Parquet form of an archive is for folders on disk, and {folder} is not; run its Delta form instead: the query of the same "
+            "name with -delta, which `streamgauge run` runs by default"
         )
 
 
@@ -68,7 +68,7 @@ class ParquetArchive(Archive):
     def writer(self, rows: DataFrame, settings: Settings) -> DataStreamWriter:
         """A writer of all columns. Raises StreamgaugeError for a lake in an object store."""
         if settings.is_lake_remote:
-            raise NoAtomicRenames(self.folder(settings))
+            raise NotOnDisk(self.folder(settings))
         return self._writer(rows, settings, "parquet")
 
     def last_batch(self, spark: SparkSession, settings: Settings, query_id: str | None) -> int:  # noqa: ARG002 - the log names no query

@@ -63,7 +63,7 @@ def produce(  # noqa: PLR0913 - one parameter an option
         from producers.taxi.files import file_at
 
         options.refuse_options(context, _ONLY_SIMULATED)
-        path = file_at(file, settings.aws_endpoint_url) if file else fetch_month(f"{month:%Y-%m}", settings.cache, err)
+        path = file_at(file, settings.endpoint_of(file)) if file else fetch_month(f"{month:%Y-%m}", settings.cache, err)
         source, events = Source.RECORDED, stream.replay(path, err.print, limit)
     else:
         newest_ms = newest_event_ms(settings, NYC_TAXI.name, stream.event_time_ms, err.print) if go_on else None

@@ -27,17 +27,19 @@ _DATE_AND_TIME = r"^\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?Z?$"
 def file_at(text: str, endpoint_url: str = "") -> StoragePath:
     """The file at a path, or at a URI that fsspec reads, such as s3://, gs://, hdfs:// and https://.
 
-    endpoint_url: of an S3 service other than Amazon's. Raises StreamgaugeError when fsspec does not know the URI's scheme, or the package
+    endpoint_url: see Settings.endpoint_of. Raises StreamgaugeError when fsspec does not know the URI's scheme, or the package
     that reads it is not installed.
     """
     if "://" not in text:
         return Path(text)
     from upath import UPath
 
+    if text.startswith("hdfs:"):
+        import infrastructure.storage.hdfs  # noqa: F401 - which registers it
     try:
-        file = UPath(text, **({"endpoint_url": endpoint_url} if endpoint_url and text.startswith(("s3:", "s3a:")) else {}))
+        file = UPath(text, **({"endpoint_url": endpoint_url} if endpoint_url and text.startswith(("s3:", "s3a:", "hdfs:")) else {}))
         _ = file.fs  # imports the package
-    except (ImportError, ValueError, OSError) as error:  # OSError: no libhdfs
+    except (ImportError, ValueError) as error:
         msg = f"--file {_shown(text)}: {_first_line(error)}; expected a path, or a URI that fsspec reads and whose package is installed"
         raise StreamgaugeError(msg) from error
     return file

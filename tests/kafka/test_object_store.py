@@ -159,7 +159,7 @@ def test_without_the_store_of_its_table_alone_for_a_while_ingest_waits_and_maint
 
 def test_without_being_told_archives_are_delta_there(fresh, bucket, done):
     refused = done(fresh, bucket, "run", "nest-archive", "--once", code=2)
-    assert f"needs atomic renames, which {bucket['LAKE_URI']}/nest/cameras does not have" in refused.stderr
+    assert f"{bucket['LAKE_URI']}/nest/cameras is not; run its Delta form" in refused.stderr
     assert "nest-archive-delta" in {query.name for query in queries(replace(fresh, lake_uri=bucket["LAKE_URI"]))}
 
 
