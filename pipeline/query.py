@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal, get_args
 
 from pyspark.errors import AnalysisException
@@ -68,6 +69,12 @@ class Query:
     def checkpoint_name(self) -> CheckpointName:
         """The checkpoint's name; each version and mode has its own."""
         return CheckpointName(self.name, self.version, REAL_TIME if self.real_time else self.mode)
+
+    @property
+    def parameters(self) -> dict[str, str | int]:
+        """What settings decide of `transform`, such as the length of a window: a state with other parameters does not fit."""
+        keywords = self.transform.keywords if isinstance(self.transform, partial) else {}
+        return {name: value for name, value in keywords.items() if isinstance(value, str | int)}
 
     @property
     def names_in_all_modes(self) -> set[CheckpointName]:

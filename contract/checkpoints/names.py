@@ -1,7 +1,7 @@
 """Names and locations of checkpoints, and which process uses one.
 
-A checkpoint is a folder `<query>-v<version>-<mode>` that Spark writes, in settings.checkpoints. Next to it is a file with the same name and
-the extension `.topics`, which belongs to the checkpoint wherever it is used, and during a reset one with `.reset`. Notes for the processes
+A checkpoint is a folder `<query>-v<version>-<mode>` that Spark writes, in settings.checkpoints. Next to it are files with the same name and
+the extensions `.topics` and `.parameters`, which belong to the checkpoint wherever it is used, and during a reset one with `.reset`. Notes for the processes
 of one machine are in settings.checkpoint_notes, which is the same folder unless checkpoints are in an object store: `.lock`, held by the
 process that runs the query; `.driver`, the process id of its Spark driver; `.journal`, the batches that it has planned.
 """

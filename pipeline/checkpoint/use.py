@@ -99,6 +99,18 @@ def check_source(place: CheckpointPlace, ids: Mapping[str, str], settings: Setti
         write_whole(place.sidecar(".topics"), orjson.dumps(new).decode())
 
 
+def check_parameters(place: CheckpointPlace, parameters: Mapping[str, str | int]) -> None:
+    """Records with which parameters of its transform a query counts. Raises StreamgaugeError when the checkpoint has a state with others."""
+    query, recorded = place.name.query, text_of(place.sidecar(".parameters"))
+    old = orjson.loads(recorded) if recorded and Checkpoint(place.folder).planned else {}
+    if other := [name for name in old if old[name] != parameters.get(name, old[name])]:
+        had, has = (" and ".join(f"{name} {values[name]!r}" for name in other) for values in (old, parameters))
+        msg = f"query {query} has counted with {had} and is now to count with {has}; its table would hold both: change the setting back, or recount from the start (`streamgauge reset {query}`)"
+        raise StreamgaugeError(msg)
+    if parameters and {**old, **parameters} != old:
+        write_whole(place.sidecar(".parameters"), orjson.dumps({**old, **parameters}).decode())
+
+
 def claim(settings: Settings) -> None:
     """Makes settings.owner the owner of the checkpoints at CHECKPOINT_URI, unless they have one.
 

@@ -21,7 +21,7 @@ from infrastructure.registry.avro_reader import schema_id_of
 from infrastructure.settings import Settings
 from infrastructure.storage.paths import names_in
 from pipeline.checkpoint.journal import BatchJournal
-from pipeline.checkpoint.use import check_reset, check_source
+from pipeline.checkpoint.use import check_parameters, check_reset, check_source
 from pipeline.formats.confluent_avro import WriterSchemas, schema_ids
 from pipeline.formats.schema_book import SchemaBook
 from pipeline.monitoring.progress import ProgressToKafka
@@ -152,6 +152,7 @@ class Starter:
         place, source = query.checkpoint_name.place(self._settings), query.source
         check_reset(query.name, self._settings)
         partitions = self.check_source(query)
+        check_parameters(place, query.parameters)
         checkpoint = Checkpoint(place.folder)
         checkpoint.check()
         settings = self._settings if checkpoint.planned else self._with_fixed_start(query, partitions)

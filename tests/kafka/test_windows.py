@@ -7,8 +7,10 @@ from datetime import UTC, datetime, timedelta
 import orjson
 import pytest
 from plain import folded, one_camera, write_topic
-from running import succeed
+from running import streamgauge, succeed
 from verifying import differences, run_once, verified
+
+from infrastructure.errors import StreamgaugeError
 
 TEN = datetime(2026, 1, 1, 10, tzinfo=UTC)
 NEST, TAXI = ("nest-camera-stats", "nest-crowds", "nest-temperatures"), ("taxi-borough-stats", "taxi-flows")
@@ -64,6 +66,16 @@ def test_rows_are_of_windows_of_the_set_lengths_and_verify_proves_them(counted):
     assert [row["window"]["end"][11:16] for row in json.loads(report.stdout)] == ["10:15", "10:30", "11:00"]
     reasons = succeed("why", "taxi-borough-stats", "Manhattan", "2026-01-01T10:20", "--format", "json", settings=counted)
     assert [one["event_time"][11:16] for one in json.loads(reasons.stdout)["counted"]["first"]] == ["10:39", "10:41"]
+
+
+def test_a_query_with_rows_of_another_length_is_recounted_after_a_reset_alone(counted):
+    changed = replace(counted, nest_window="1 hour")
+    refused = streamgauge("run", "nest-camera-stats", "--once", settings=changed)
+    assert refused.returncode == StreamgaugeError.exit_code
+    assert "nest-camera-stats has counted with window '15 minutes' and is now to count with window '1 hour'" in refused.stderr
+    succeed("reset", "nest-camera-stats", "--yes", settings=changed)
+    run_once(changed, "nest-camera-stats")
+    assert table(changed, "nest-camera-stats", "count") == [("10:00", "11:00", 5)]
 
 
 def test_verify_with_another_length_finds_each_row_wrong(counted):

@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+from dataclasses import replace
 
 import pytest
 from messages import refused
@@ -10,7 +11,7 @@ from infrastructure.errors import StreamgaugeError
 from infrastructure.process.locks import InUse
 from infrastructure.settings import Settings
 from pipeline.checkpoint import use
-from pipeline.checkpoint.use import check_source, locked
+from pipeline.checkpoint.use import check_parameters, check_source, locked
 from pipeline.domains.taxi import queries
 
 
@@ -53,6 +54,25 @@ def test_a_topic_with_another_prefix_is_another_source(place, settings):
     )
     with refused(*facts):
         check_source(place, {"team1.nyc-taxi": "id"}, settings)
+
+
+def test_a_state_of_other_windows_is_refused_and_a_checkpoint_without_a_batch_has_none(place, settings):
+    fifteen, hour = (
+        {query.name: query for query in queries(replace(settings, **window))}["taxi-borough-stats"].parameters
+        for window in ({"taxi_window": "15 minutes"}, {})
+    )
+    assert hour == {"window": "1 hour", "slide": "1 hour"}
+    check_parameters(place, hour)
+    check_parameters(place, hour)
+    check_parameters(place, {})
+    facts = (
+        f"query {place.name.query} has counted with window '1 hour' and slide '1 hour' and is now to count with window '15 minutes'",
+        "streamgauge reset ",
+    )
+    with refused(*facts):
+        check_parameters(place, fifteen)
+    (place.folder / "offsets" / "0").unlink()
+    check_parameters(place, fifteen)
 
 
 def test_the_source_that_a_checkpoint_has_already_is_not_written_again_so_that_a_full_disk_does_not_hinder_a_restart(place, settings):
