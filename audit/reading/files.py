@@ -62,7 +62,7 @@ def source_files(place: CheckpointPlace, settings: Settings) -> list[SourceFile]
     found = ((uri_of(entry), entry) for entry in entries_of(place.folder / "sources" / "0"))
     return [
         SourceFile(
-            file_at("STREAMGAUGE_NEST_SOURCE", uri, settings.aws_endpoint_url), entry["timestamp"], entry["batchId"], f"{SCHEME}{uri}"
+            file_at("STREAMGAUGE_NEST_SOURCE", uri, settings.endpoint_of(uri)), entry["timestamp"], entry["batchId"], f"{SCHEME}{uri}"
         )
         for uri, entry in found
     ]

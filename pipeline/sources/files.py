@@ -66,7 +66,7 @@ class Files:
         StoreUnavailable when the object store does not answer.
         """
         source_partitions(settings, DEAD_LETTERS.name)
-        folder = file_at(_VARIABLE, _A_PATTERN.sub("", self.folder), settings.aws_endpoint_url)
+        folder = file_at(_VARIABLE, _A_PATTERN.sub("", self.folder), settings.endpoint_of(self.folder))
         if not isinstance(folder, Path):
             with asking(folder), suppress(FileNotFoundError):  # a folder without objects is none, and may get some
                 folder.fs.info(f"{folder.path}/_")  # answers without listing the objects
@@ -102,7 +102,7 @@ class Files:
             folder += "/*"  # Spark refuses a folder that does not exist, as one without objects; of a pattern it waits for the first file
         files = spark.readStream.format("binaryFile").schema(_SPARKS_COLUMNS).options(**options).load(folder)
         # Selecting `content` would make Spark read the file, and an unreadable file would stop the stream.
-        return _records(files.select("path", "modificationTime"), settings.aws_endpoint_url)
+        return _records(files.select("path", "modificationTime"), settings.endpoint_of(self.folder))
 
 
 def topic_of(path: str) -> str:

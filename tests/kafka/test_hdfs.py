@@ -126,6 +126,18 @@ def test_a_static_table_in_hdfs(server, hdfs):
         assert len(files_of("device_locations", settings)) == files
 
 
+def test_files_that_land_in_hdfs(fresh, server, hdfs, done):
+    landing = f"{hdfs['LAKE_URI']}/landing"
+    folder = remote_folder("LAKE_URI", landing, server.web_url)
+    settings = Settings.from_environment(environment(fresh, **hdfs, STREAMGAUGE_NEST_SOURCE=f"files:{landing}"))
+    for minute in range(2):
+        lines = [one_camera(f"cam-{camera}", START + timedelta(minutes=minute)) for camera in range(3)]
+        write_whole(folder / f"{minute}.jsonl", b"\n".join(lines))
+        run_once(settings, "nest-camera-stats")
+    assert sum(results(fresh).values()) == 6
+    assert verdicts(done, settings, hdfs, "nest-camera-stats") == ["right"]
+
+
 def test_a_month_of_trips_in_hdfs(fresh, server, hdfs, done, tmp_path):
     write_parquet(tmp_path / "month.parquet", Simulation(start=START, seed=1, limit=50))
     place = remote_folder("LAKE_URI", hdfs["LAKE_URI"], server.web_url) / "month.parquet"
