@@ -46,6 +46,7 @@ KeptAsText = dict[str, str]
 NO_VALUE, NO_ELEMENT, MIXED = "an object without fields", "an array without values", "mixed types"
 WITHOUT_CORRUPT_RECORD = {"columnNameOfCorruptRecord": uuid.uuid4().hex}
 """Otherwise, from_json takes a field of the name _corrupt_record for the place of texts that it cannot read."""
+_WIDER = {(T.LongType, T.DecimalType), (T.LongType, T.DoubleType), (T.DecimalType, T.DoubleType)}
 MAX_NAMES, MAX_FIELDS, MAX_TYPED_LEVELS = 200, 1000, 20
 """The limits of names in an object with a column of its own, fields in a table at all levels, and levels of a column. Spark's plans grow with each."""
 
@@ -136,19 +137,19 @@ def with_doubles_of(wanted: T.DataType, has: T.DataType) -> T.DataType:
 
 
 def is_retyped(has: T.DataType, wanted: T.DataType) -> bool:
-    """Whether a column, at any level, has another type in `wanted`. Fields of one of them only do not count."""
+    """Whether a column, at any level, is to get a wider type, or to become text, or no longer be text. Fields of one of them only do not count."""
     match has, wanted:
         case T.StructType(), T.StructType():
             return any(is_retyped(field.dataType, wanted[field.name].dataType) for field in has if field.name in wanted.names)
         case T.ArrayType(), T.ArrayType():
             return is_retyped(has.elementType, wanted.elementType)
-    return has != wanted
+    return isinstance(has, T.StringType) != isinstance(wanted, T.StringType) or (type(has), type(wanted)) in _WIDER
 
 
 def retyped(value: Column, has: T.DataType, wanted: T.DataType) -> Column:
     """A column of type `has` converted to `wanted`: numbers to wider ones, any type to its JSON text, and JSON text to objects.
 
-    Text that becomes another type is null: it had no value yet.
+    Text that becomes a value of another type is null, as it had none yet. If it has one after all, because an older schema was restored, Spark fails.
     """
     if not is_retyped(has, wanted):
         return value
@@ -162,7 +163,9 @@ def retyped(value: Column, has: T.DataType, wanted: T.DataType) -> Column:
             return F.to_json(value)
         case T.StringType(), T.StructType():
             return F.from_json(value, wanted, WITHOUT_CORRUPT_RECORD)
-    return (F.lit(None) if isinstance(has, T.StringType) else value).cast(wanted)
+    if isinstance(has, T.StringType):
+        value = F.lit(None) if isinstance(wanted, T.ArrayType) else F.when(~value.rlike(r"\A\s*[\[{]"), value)
+    return value.cast(wanted)
 
 
 def _fields(

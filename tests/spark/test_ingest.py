@@ -31,6 +31,7 @@ from pipeline.ingest.records import newest, observed_type, parsed, table_rows, u
 from pipeline.ingest.upsert import learned, merge
 from pipeline.lake.maintenance import maintain_delta
 from pipeline.lake.tables import LakeTable
+from pipeline.spark.errors import SparkFailure
 
 if HAS_DELTA:
     from delta.tables import DeltaTable
@@ -410,6 +411,19 @@ def test_types_that_change_get_a_column_that_fits_all_when_they_are_inferred_aga
         found = row.asDict(recursive=True)
         wrong = {name: (found[name], value) for name, value in document.items() if not _is_same(found[name], value)}
         assert not wrong, f"column: what the table has, and what the record of key {row.kafka_key} had"
+
+
+def test_a_schema_from_before_a_type_changed_takes_no_value_from_the_table(record, location, held):
+    put(record(("a", {"n": 1}, 0, 0)), location)
+    old = TableSchema.read(location.schema)
+    changed = record(("b", {"n": "one"}, 0, 1))
+    learned(usable(changed), location, take_new_fields=True, change_types=True)
+    put(changed, location)
+    before = held()
+    old.write(location.schema)
+    with pytest.raises(SparkFailure):
+        put(record(("c", {"n": 2}, 0, 2)), location)
+    assert held() == before
 
 
 def test_whole_numbers_that_a_double_would_round_become_text_where_fractions_come(record, location, held):
