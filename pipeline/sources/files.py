@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -67,15 +66,17 @@ class Files:
         """
         source_partitions(settings, DEAD_LETTERS.name)
         folder = file_at(_VARIABLE, _A_PATTERN.sub("", self.folder), settings.endpoint_of(self.folder))
-        if not isinstance(folder, Path):
-            with asking(folder), suppress(FileNotFoundError):  # a folder without objects is none, and may get some
-                folder.fs.info(f"{folder.path}/_")  # answers without listing the objects
-            return [(self.name, 0)]
         try:
-            next(folder.iterdir(), None)
+            with asking(folder):
+                if isinstance(folder, Path):
+                    next(folder.iterdir(), None)
+                else:
+                    folder.fs.info(f"{folder.path}/_")  # answers without listing the objects
         except OSError as error:
-            msg = f"the source folder {folder} cannot be read ({error.strerror}); create it, or set {_VARIABLE} to another one"
-            raise StreamgaugeError(msg) from error
+            # A folder without objects is none, and may get some. The store has an error of its own for a bucket that does not exist.
+            if isinstance(folder, Path) or error.__cause__ is not None:
+                msg = f"the source folder {folder} cannot be read ({error.strerror or error}); create it, or set {_VARIABLE} to another one"
+                raise StreamgaugeError(msg) from error
         return [(self.name, 0)]
 
     def ids(self, partitions: Sequence[Partition], settings: Settings) -> dict[str, str]:  # noqa: ARG002 - as a topic

@@ -154,6 +154,14 @@ def test_files_in_a_bucket_count_once_each_also_after_kill_9_and_verify_reads_th
     assert gone["rows"]["not_checkable"] == 10
 
 
+def test_a_bucket_that_does_not_exist_is_one_clear_line(in_bucket):
+    settings = replace(in_bucket.settings, nest_source="files:s3a://no-such/landing")
+    refused = streamgauge("run", "nest-archive", "--once", settings=settings)
+    assert refused.returncode == 2
+    assert "the source folder s3a://no-such/landing cannot be read (The specified bucket does not exist); create it" in refused.stderr
+    assert "restarts" not in refused.stderr
+
+
 def test_without_the_bucket_for_a_while_files_wait_and_none_is_a_dead_letter(in_bucket, store):
     with running_queries("nest-camera-stats", "nest-dead-letters", settings=in_bucket.settings) as said:
         in_bucket("a.json", lines(DOCUMENTS[:100]))
