@@ -13,7 +13,7 @@ from audit.checks.dead_letters import DeadLetters
 from audit.checks.ingested import Ingested, ingested
 from audit.checks.versions import versions_of
 from contract.checkpoints.contents import Checkpoint
-from contract.checkpoints.names import REAL_TIME, CheckpointPlace, checkpoints
+from contract.checkpoints.names import CONSOLE, REAL_TIME, CheckpointPlace, checkpoints
 from contract.domains import NAMES
 from infrastructure.errors import StreamgaugeError, Unavailable
 from infrastructure.settings import Settings
@@ -50,8 +50,9 @@ def of_domains(settings: Settings) -> Iterator[Table | DeadLetters | Archive]:
 
 
 def places_in(settings: Settings) -> list[CheckpointPlace]:
-    """The checkpoints of all queries that have run here."""
-    return [place for place in checkpoints(settings) if place.name.mode == REAL_TIME or Checkpoint(place.folder).planned]
+    """The checkpoints of all queries that have run here, and write rows."""
+    writing = (place for place in checkpoints(settings) if not place.name.query.endswith(CONSOLE))
+    return [place for place in writing if place.name.mode == REAL_TIME or Checkpoint(place.folder).planned]
 
 
 def placed(result: R, places: Sequence[CheckpointPlace], settings: Settings) -> tuple[R, CheckpointPlace] | None:

@@ -12,7 +12,7 @@ from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.streaming.query import StreamingQuery
 
 from contract.checkpoints.contents import Checkpoint, Partition
-from contract.checkpoints.names import REAL_TIME, CheckpointName
+from contract.checkpoints.names import CONSOLE, REAL_TIME, CheckpointName
 from infrastructure.errors import StreamgaugeError
 from infrastructure.settings import Settings
 from pipeline.formats.confluent_avro import Subject, WriterSchemas
@@ -83,7 +83,7 @@ class Query:
 
     def on_console(self) -> "Query":
         """The query with a console sink. Its own name gives it its own checkpoint, so printing does not affect the original query."""
-        return replace(self.in_mode(self.mode), name=f"{self.name}-console", sink=Console(self.name))
+        return replace(self.in_mode(self.mode), name=f"{self.name}{CONSOLE}", sink=Console(self.name))
 
     def in_mode(self, mode: OutputMode) -> "Query":
         """The query in micro-batches, in an output mode."""

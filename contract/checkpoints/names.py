@@ -16,6 +16,8 @@ from infrastructure.settings import Settings
 from infrastructure.storage.paths import StoragePath, identity, names_in
 
 REAL_TIME = "real-time"
+CONSOLE = "-console"
+"""The ending of a query's name when it prints its rows and writes none."""
 _NAME = re.compile(r"(?P<query>.+)-v(?P<version>\d+)-(?P<mode>append|update|complete|" + REAL_TIME + r")(\..+)?")
 
 

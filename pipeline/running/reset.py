@@ -7,7 +7,7 @@ the checkpoint last. So an interrupted reset can be repeated, and until then no 
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 
-from contract.checkpoints.names import CheckpointName, remains_of
+from contract.checkpoints.names import CONSOLE, CheckpointName, remains_of
 from infrastructure.errors import check_names
 from infrastructure.settings import Settings
 from infrastructure.storage.paths import StoragePath, write_whole
@@ -22,7 +22,7 @@ from pipeline.sinks.sink import Deletion
 
 def named(name: str, settings: Settings) -> Query:
     """The query of that name, or its console variant (`<name>-console`). Raises StreamgaugeError for an unknown name."""
-    by_name, printed = {query.name: query for query in all_queries(settings)}, name.removesuffix("-console")
+    by_name, printed = {query.name: query for query in all_queries(settings)}, name.removesuffix(CONSOLE)
     if printed not in by_name and _remains(printed, settings) and (ingest := ingest_named(printed)):
         by_name[printed] = ingest  # its table is gone, which told of it
     check_names("query", [printed], by_name)

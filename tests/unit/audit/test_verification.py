@@ -81,6 +81,16 @@ def test_a_damaged_checkpoint_is_named_and_the_other_queries_are_verified(kafka,
     assert f"{plan} is damaged" in verdicts[LETTERS].problem
 
 
+def test_a_query_that_has_printed_its_rows_is_left_out(kafka):
+    kafka.write("nest-logs", seen("a"))
+    kafka.has_run(f"{STATS}-console", 1, mode="complete", committed=1)
+    with pytest.raises(StreamgaugeError, match="there is nothing to compare"):
+        verdicts_of([], kafka.settings)
+    kafka.has_run(STATS, 1, mode="update", committed=1)
+    kafka.write_count("unknown", 1)
+    assert [(verdict.query, verdict.verdict) for verdict in verdicts_of([], kafka.settings)] == [(STATS, "right")]
+
+
 def test_a_query_that_nobody_audits_is_not_checked_and_one_that_has_not_run_is_an_error(kafka):
     kafka.has_run("somebodys-query", 0, mode="append", committed=1)
     assert kafka.verdict("somebodys-query").problem == "what it writes is not audited"
