@@ -148,7 +148,9 @@ def no_topic(kafka: KafkaCluster, topic: str, seconds: float) -> StreamgaugeErro
     """The error for a topic that does not exist or is hidden from this client. Asks Kafka which, for at most `seconds`."""
     if is_hidden(kafka, topic, seconds):
         return forbidden(kafka, f"see topic {topic}")
-    return TopicMissing(f"Kafka at {kafka} has no topic {topic}; `streamgauge up` creates it")
+    return TopicMissing(
+        f"Kafka at {kafka} has no topic {topic}; correct the name, or create it: `streamgauge up` creates the topics of Streamgauge"
+    )
 
 
 def is_hidden(kafka: KafkaCluster, topic: str, seconds: float) -> bool:

@@ -59,7 +59,7 @@ def test_last_offsets_that_hold_no_record_are_no_reason_to_wait(topic, until):
 
 
 def test_a_missing_topic_is_named_with_what_to_do(settings):
-    with pytest.raises(StreamgaugeError, match="has no topic no-such-topic; `streamgauge up` creates it"):
+    with pytest.raises(StreamgaugeError, match="has no topic no-such-topic; correct the name, or create it"):
         read_to_end(settings.kafka, "no-such-topic")
 
 

@@ -273,7 +273,7 @@ def deleted_keys(settings):
 @pytest.mark.parametrize(
     ("arguments", "variables", "code", "told"),
     [
-        (("no-such-topic",), {}, 2, "has no topic no-such-topic; `streamgauge up` creates it"),
+        (("no-such-topic",), {}, 2, "has no topic no-such-topic; correct the name, or create it"),
         ((TOPIC,), {"KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:9"}, 3, "no Kafka answers at 127.0.0.1:9"),
     ],
 )

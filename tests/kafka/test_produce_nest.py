@@ -158,7 +158,7 @@ def test_a_document_of_5_mb_passes(fresh):
 
 
 def test_a_missing_topic_is_named(settings):
-    with pytest.raises(StreamgaugeError, match="has no topic no-such-topic; `streamgauge up` creates it"):
+    with pytest.raises(StreamgaugeError, match="has no topic no-such-topic; correct the name, or create it"):
         Delivery(settings.kafka, print).check("no-such-topic")
 
 

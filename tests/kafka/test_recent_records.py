@@ -32,5 +32,7 @@ def test_the_last_records_of_each_partition_are_read(settings, topic):
 
 
 def test_a_topic_that_is_not_there_is_named(settings):
-    with pytest.raises(StreamgaugeError, match=r"has no topic nowhere; `streamgauge up` creates it$"):
+    with pytest.raises(
+        StreamgaugeError, match=r"has no topic nowhere; correct the name, or create it: `streamgauge up` creates the topics of Streamgauge$"
+    ):
         last_records(settings.kafka, "nowhere", 1)

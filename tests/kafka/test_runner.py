@@ -125,7 +125,7 @@ def test_a_result_topic_that_is_gone_is_named_and_the_query_given_up_after_the_l
     name = f"copies-{uuid.uuid4()}"
     said = run_once(spark, platform, copying(source, gone, name))
     assert said[-1].startswith(f"error: query {name} given up: failed 2 times without a batch in between: "), said
-    assert f"has no topic {gone.name}; `streamgauge up` creates it" in said[-1]
+    assert f"has no topic {gone.name}; correct the name, or create it" in said[-1]
     raised = [json.loads(message.value()) for message in read_topic(platform, "alerts") if message.key() == name.encode()]
     assert [alert["level"] for alert in raised] == ["warning", "error"]
     assert all(gone.name in alert["what"] for alert in raised)
