@@ -103,7 +103,7 @@ def create_topics_of_ingests(settings: Settings) -> None:
 
 
 def _create_missing(topics: Sequence[Topic], settings: Settings) -> None:
-    existing = partitions_by_topic(settings.kafka)
+    existing = partitions_by_topic(settings.kafka) if topics else ()
     missing = [topic for topic in topics if topic.name not in existing]
     if missing:
         create_topics(

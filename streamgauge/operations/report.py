@@ -36,8 +36,17 @@ def report_rows(table: str, settings: Settings, min_count: int, warn: Callable[[
 
 def _order(entry: tuple[bytes, Row]) -> tuple[object, ...]:
     key, row = entry
-    names = [name for name in row if name in orjson.loads(key) and name != "window"]
-    return row["window"]["start"] if "window" in row else "", *((row[name] is None, row[name]) for name in names)
+    columns = [(name, row[name] is None, row[name]) for name in row if name in _fields_of(key) and name != "window"]
+    return row["window"]["start"] if "window" in row else "", columns, key
+
+
+def _fields_of(key: bytes) -> Row:
+    """The fields of a key; none of a key that another program has written."""
+    try:
+        fields = orjson.loads(key)
+    except ValueError:
+        return {}
+    return fields if isinstance(fields, dict) else {}
 
 
 def with_columns(rows: Sequence[Row], *, is_flat: bool) -> Rows:

@@ -106,7 +106,7 @@ def test_records_gone_before_they_were_read_stop_the_query_with_the_two_ways_out
         (("run", "nest-camera-stat"), "no query nest-camera-stat; there are nest-camera-stats"),
         (("run", "--mode", "complete"), "--mode and --console require the names of queries"),
         (("run", "nest-archive", "--mode", "often"), "'often' is not one of 'append', 'update', 'complete'"),
-        (("report", "nest-archive"), "no report of query nest-archive; there are nest-camera-stats, "),
+        (("report", "nest-archive"), "no result table nest-archive; there are nest-camera-activity, "),
     ],
 )
 def test_a_wrong_word_gets_one_clear_line(settings, arguments, message):

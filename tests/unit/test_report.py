@@ -45,6 +45,13 @@ def test_rows_are_in_the_order_of_their_windows_and_then_of_their_key(kafka):
     assert [row["edits"] for row in report_rows("wikimedia-wiki-stats", kafka.settings, 8, pytest.fail)] == [9, 8]
 
 
+def test_rows_with_keys_of_another_program_are_printed(kafka):
+    row = {"zip_code": "94103", "window": WINDOW, "count": 3}
+    for number, key in enumerate((b"7", b"[]", b"a text", b"\xff")):
+        kafka.write("nest-camera-stats", orjson.dumps(row | {"count": number}), key=key)
+    assert [row["count"] for row in report_rows("nest-camera-stats", kafka.settings, 0, pytest.fail)] == [0, 1, 2, 3]
+
+
 def test_a_table_without_counts_refuses_a_least_count(kafka):
     with pytest.raises(StreamgaugeError, match="--min-count: rows of nest-camera-status have no count; leave the option out"):
         report_rows("nest-camera-status", kafka.settings, 1, pytest.fail)
