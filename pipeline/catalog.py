@@ -103,9 +103,10 @@ def create_topics_of_ingests(settings: Settings) -> None:
 
 
 def _create_missing(topics: Sequence[Topic], settings: Settings) -> None:
-    existing = partitions_by_topic(settings.kafka) if topics else ()
-    missing = [topic for topic in topics if topic.name not in existing]
-    if missing:
+    if not topics:  # a run need not reach Kafka yet
+        return
+    existing = partitions_by_topic(settings.kafka)
+    if missing := [topic for topic in topics if topic.name not in existing]:
         create_topics(
             settings.kafka, missing, replication_factor=settings.replication_factor, min_insync_replicas=settings.min_insync_replicas
         )

@@ -1,4 +1,4 @@
-"""What topic `query-states` says of the runs before this one: whether their processes were killed, or run the queries still.
+"""What topic `query-states` says of the runs before this one: whether their processes were killed, or still run the queries.
 
 The lock of a checkpoint keeps a query from running twice in one STREAMGAUGE_HOME. With another home, its second run would begin at the start of
 the topic, and write its own counts into the result topic of the first.
@@ -63,7 +63,7 @@ def earlier_runs(queries: Collection[str], settings: Settings, say: Callable[[st
 def _alive(
     runs: Collection[QueryStatus], read: Callable[[], Collection[QueryStatus]], say: Callable[[str], None], stop: StopRequest
 ) -> dict[str, QueryStatus]:
-    """A process on this host can be looked for. One on another host shows by its next report that it is alive."""
+    """The runs whose process is alive, by query. On this host, its id shows it; on another host, its next report."""
     here = socket.gethostname()
     alive = {run.query: run for run in runs if run.host == here and _is_alive(run)}
     others = {run.query: run for run in runs if run.host != here and run.state != SILENT}

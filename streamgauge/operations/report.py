@@ -36,7 +36,8 @@ def report_rows(table: str, settings: Settings, min_count: int, warn: Callable[[
 
 def _order(entry: tuple[bytes, Row]) -> tuple[object, ...]:
     key, row = entry
-    columns = [(name, row[name] is None, row[name]) for name in row if name in _fields_of(key) and name != "window"]
+    fields = _fields_of(key)
+    columns = [(name, row[name] is None, row[name]) for name in row if name in fields and name != "window"]
     return row["window"]["start"] if "window" in row else "", columns, key
 
 
