@@ -16,3 +16,8 @@ def seconds(text: str, name: str) -> float:
         msg = f'{name} is {text!r}; expected a duration above zero, such as "10 minutes" or "1 hour 30 minutes"'
         raise StreamgaugeError(msg)
     return total
+
+
+def microseconds(text: str, name: str) -> int:
+    """As `seconds`, in whole microseconds."""
+    return round(seconds(text, name) * 1_000_000)

@@ -129,7 +129,7 @@ def audited(settings: Settings) -> tuple[Table | Archive | DeadLetters, ...]:
         watermark=settings.watermark,
     )
     timeout_us = round(durations.seconds(settings.inactive_after, "STREAMGAUGE_INACTIVE_AFTER") * 1000) * 1000
-    window_us = round(durations.seconds(settings.nest_window, "STREAMGAUGE_NEST_WINDOW") * 1_000_000)
+    window_us = durations.microseconds(settings.nest_window, "STREAMGAUGE_NEST_WINDOW")
     of_zip_code, window, timeout = ("zip_code", "window"), {"window_us": window_us}, {"timeout_us": timeout_us}
     return (
         seen("nest-camera-stats", NEST_CAMERA_STATS, key=of_zip_code, sql=CAMERA_STATS, parameters=window, growing=("count",)),

@@ -111,7 +111,7 @@ REASONS = f"""
 
 def audited(settings: Settings) -> tuple[Table | Archive, ...]:
     facts = partial(Facts, source=NEST_LOGS.name, parameters={"future": settings.future}, steps=STEPS)
-    window_us = round(durations.seconds(settings.nest_window, "STREAMGAUGE_NEST_WINDOW") * 1_000_000)
+    window_us = durations.microseconds(settings.nest_window, "STREAMGAUGE_NEST_WINDOW")
     connected = partial(Table, event_time="last_connection", watermark=settings.watermark)
     return (
         connected(

@@ -107,9 +107,8 @@ REASONS = f"""
 
 def audited(settings: Settings) -> tuple[Table | Archive | DeadLetters, ...]:
     facts = partial(Facts, source=NYC_TAXI.name, parameters={"future": settings.future}, steps={"read_trips": READ_TRIPS})
-    window_us, slide_us = (
-        round(durations.seconds(text, "") * 1_000_000) for text in (settings.taxi_window, settings.taxi_slide or settings.taxi_window)
-    )
+    window_us = durations.microseconds(settings.taxi_window, "STREAMGAUGE_TAXI_WINDOW")
+    slide_us = durations.microseconds(settings.taxi_slide or settings.taxi_window, "STREAMGAUGE_TAXI_SLIDE")
     count = partial(
         Table, facts=facts("trips", sql=TRIPS), event_time="dropoff", event_key=("dropoff", "fingerprint"), watermark=settings.watermark
     )

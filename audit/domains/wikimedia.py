@@ -198,7 +198,8 @@ def audited(settings: Settings) -> tuple[Table | Archive | DeadLetters, ...]:
     documents = partial(avro_documents, values=values, fields=fields, schema=FIELDS)
     facts = partial(Facts, source=WIKIMEDIA.name, parameters={"future": settings.future}, steps={"changes": CHANGES}, documents=documents)
     count = partial(Table, event_time="edited_at", event_key=("event_id", "edited_at"), watermark=settings.wikimedia_watermark)
-    length, slide = (round(durations.seconds(text, "") * 1_000_000) for text in (settings.wikimedia_window, settings.wikimedia_slide))
+    length = durations.microseconds(settings.wikimedia_window, "STREAMGAUGE_WIKIMEDIA_WINDOW")
+    slide = durations.microseconds(settings.wikimedia_slide, "STREAMGAUGE_WIKIMEDIA_SLIDE")
     edits, totals = facts("edits", sql=EDITS), ("edits", "bytes_added", "bytes_removed")
     return (
         count(
