@@ -195,7 +195,7 @@ def test_the_work_for_an_object_of_many_names_grows_with_them():
         many = struct(f=struct(**{f"id{number}": struct(a=LONG, b=NOTHING) for number in range(names)}))
         kept_as_text, count = {}, 0
 
-        def trace(frame, event, arg):
+        def trace(_frame, event, _arg):
             nonlocal count
             count += event == "line"
             return trace
