@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from itertools import accumulate
 from typing import Any
 
 import orjson
@@ -18,6 +19,9 @@ from rich.text import Text
 from infrastructure.errors import StreamgaugeError
 from infrastructure.output.terminal import err, out
 from infrastructure.text import printable
+
+_NARROWEST = 8
+"""The width of a column to which a narrow terminal folds its values."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +36,11 @@ class Rows:
 def show(table: Rows, output_format: str, limit: int = 0) -> None:
     """Prints rows as a table, CSV or JSON. limit: the number of rows to which they may have been cut."""
     if output_format == "table":
-        out.print(as_table(table.columns or ["no rows"], table.rows))
+        columns = table.columns or ["no rows"]
+        shown = as_table(columns, table.rows, out.width if out.is_terminal else None)
+        out.print(shown)
+        if left_out := columns[len(shown.columns) :]:
+            err.print(f"columns that do not fit: {', '.join(map(printable, left_out))}; --format csv has them")
     else:
         sys.stdout.write((as_json if output_format == "json" else as_csv)(table.columns, table.rows) + "\n")
     if table.is_cut:
@@ -61,15 +69,22 @@ def as_csv(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     return text.getvalue().rstrip("\n")
 
 
-def as_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Table:
-    """A table for the terminal; times are UTC."""
-    table = Table()
-    for number, name in enumerate(columns):
+def as_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], width: int | None = None) -> Table:
+    """A table; times are UTC.
+
+    width: that of the terminal. Longer values are folded, and the last columns are omitted if not even that makes room for them. None: no limit.
+    """
+    # Text, because rich would interpret markup in a str.
+    cells = [[Text(printable(text)) for text in (name, *(_cell(row[number]) for row in rows))] for number, name in enumerate(columns)]
+    widths = [max(cell.cell_len for cell in column) for column in cells]
+    table = Table(width=None if width else sum(widths) + 3 * len(widths) + 1)
+    ends = accumulate(min(each, _NARROWEST) + 3 for each in widths)
+    fitting = sum(end < width for end in ends) if width else len(columns)
+    for number, column in enumerate(cells[: max(fitting, 1)]):
         is_number = any(isinstance(row[number], int | float | Decimal) and not isinstance(row[number], bool) for row in rows)
-        table.add_column(Text(printable(name)), justify="right" if is_number else "left")
-    for row in rows:
-        # Text, because rich would interpret markup in a str.
-        table.add_row(*(Text(printable(_cell(value))) for value in row))
+        table.add_column(column[0], justify="right" if is_number else "left", overflow="fold")
+    for line in zip(*(column[1:] for column in cells[: len(table.columns)]), strict=True):
+        table.add_row(*line)
     return table
 
 

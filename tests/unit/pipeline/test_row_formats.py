@@ -60,3 +60,31 @@ def test_a_terminal_obeys_nothing_that_is_in_a_row():
     assert "\x1b" not in shown
     assert "[red]x[/red]" in shown
     assert "2026-01-01" in shown
+
+
+def shown(columns, row, width):
+    """What a terminal of `width` shows of one row: its lines, without the frame, and the values put together again."""
+    console = Console(width=width, file=io.StringIO(), soft_wrap=True)
+    console.print(as_table(columns, [row], width))
+    lines = console.file.getvalue().splitlines()
+    cells = zip(*(line.strip("│").split("│") for line in lines if "│" in line), strict=True)
+    return lines, ["".join(part.strip() for part in cell) for cell in cells]
+
+
+def test_a_narrow_terminal_folds_values_and_cuts_none():
+    row = ["2026-01-01T14:00:00Z", "2026-01-01T15:00:00Z", "wikidatawiki", 1200345]
+    lines, values = shown(["window_start", "window_end", "wiki", "bytes_added"], row, width=60)
+    assert values == [str(value) for value in row]
+    assert max(map(len, lines)) == 60
+
+
+def test_columns_for_which_a_terminal_has_no_room_are_omitted_from_the_end():
+    _, values = shown(list("abcdefgh"), [f"value-number-{number}" for number in range(8)], width=40)
+    assert values == ["value-number-0", "value-number-1", "value-number-2"]
+
+
+def test_a_pipe_gets_each_row_in_one_line():
+    text = "a long text " * 30
+    console = Console(width=80, file=io.StringIO(), soft_wrap=True)
+    console.print(as_table(["day", "text"], [[date(2026, 1, 1), text]]))
+    assert f"│ 2026-01-01 │ {text} │" in console.file.getvalue()
