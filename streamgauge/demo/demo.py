@@ -114,7 +114,7 @@ class Demo:
         shown = Reminder()
         disk = DiskSpace(self.settings, [service for service in supervised if service.part.name.startswith("produce-")], self._say)
         if not self.settings.kafka_bootstrap_servers:
-            self._say(f"topics take up to {size_text(most_bytes_of_topics())}; tables of files grow as long as the demo runs")
+            self._say(f"topics take up to {size_text(most_bytes_of_topics())}; archives grow as long as the demo runs")
         with self.console.status("") as status:
             while time.monotonic() < ends:
                 self.figures.ask()

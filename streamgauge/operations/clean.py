@@ -17,7 +17,7 @@ OURS = {
     "kafka": "the embedded broker: all topics",
     "registry": "the embedded schema registry: all schemas",
     "checkpoints": "the checkpoints of the queries",
-    "lake": "tables of files",
+    "lake": "archives and other tables",
     "database": "the embedded database of result tables",
     "audit": "what the continuous audit knows",
     "logs": "logs",

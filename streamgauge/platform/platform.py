@@ -105,7 +105,7 @@ def save_server_classes(settings: Settings) -> None:
 
 
 def _stopped(name: str, server: EmbeddedServer | None, setting: str) -> str:
-    return _line(name, f"left alone: it is yours, by {setting}" if server is None else "stopped" if server.stop() else "was not running")
+    return _line(name, f"left alone: it is yours, by {setting}" if server is None else "stopped" if server.stop() else "not running")
 
 
 def _line(name: str, text: str) -> str:
