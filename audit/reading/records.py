@@ -16,6 +16,7 @@ from infrastructure.kafka.client_options import client_options
 from infrastructure.kafka.cluster import KafkaCluster
 from infrastructure.kafka.errors import no_answer
 from infrastructure.kafka.record_clock import LAST_CLOCK_MS, clock_ms_of
+from infrastructure.kafka.record_headers import headers_of
 from infrastructure.kafka.topic_ends import METADATA_SECONDS
 from infrastructure.settings import Settings
 
@@ -143,7 +144,16 @@ def _is_wanted(message: Message, unread: dict[tuple[str, int], int], ends: Offse
 
 
 def _row(message: Message) -> tuple[Any, ...]:
-    return message.topic(), message.partition(), message.offset(), *_times(message), message.value(), None, message.key(), message.headers()
+    return (
+        message.topic(),
+        message.partition(),
+        message.offset(),
+        *_times(message),
+        message.value(),
+        None,
+        message.key(),
+        headers_of(message),
+    )
 
 
 def _of_rows(rows: Sequence[tuple[Any, ...]]) -> pa.Table:

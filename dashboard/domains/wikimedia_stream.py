@@ -13,6 +13,7 @@ from contract.topics import QUERY_STATES
 from dashboard import formats
 from dashboard.reading.polls import current_statuses, tail
 from dashboard.reading.reader import follow
+from infrastructure.kafka.record_headers import headers_of
 from infrastructure.kafka.result_table import timestamp_ms_of
 from infrastructure.settings import Settings
 from infrastructure.text import duration
@@ -77,5 +78,5 @@ def _moment(record: Message) -> datetime:
 
 
 def _header(record: Message, name: str) -> str:
-    value = dict(record.headers() or []).get(name)
+    value = dict(headers_of(record)).get(name)
     return value.decode(errors="replace") if isinstance(value, bytes) else ""

@@ -12,6 +12,7 @@ from contract.domains.domain import Domain
 from dashboard.health.history import HISTORY
 from dashboard.reading.polls import Poll
 from infrastructure.kafka.recent_records import Recent
+from infrastructure.kafka.record_headers import headers_of
 from infrastructure.kafka.result_table import timestamp_ms_of
 from infrastructure.rows import Row
 
@@ -36,7 +37,7 @@ class Verified:
 
 def decode_letter(message: Message) -> Row:
     """topic, the source of a dead letter, and at (UTC). Its value is not looked at."""
-    source = dict(message.headers() or []).get("topic")
+    source = dict(headers_of(message)).get("topic")
     topic = source.decode(errors="replace") if isinstance(source, bytes) else ""
     return {"topic": topic, "at": datetime.fromtimestamp((timestamp_ms_of(message) or 0) / 1000, UTC)}
 

@@ -3,13 +3,13 @@
 from codecs import getincrementaldecoder
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Any
 
 from confluent_kafka import KafkaError, Message, TopicPartition
 
 from infrastructure.errors import StreamgaugeError
 from infrastructure.kafka.cluster import KafkaCluster
 from infrastructure.kafka.errors import forbidden, is_forbidden
+from infrastructure.kafka.record_headers import headers_of
 from infrastructure.kafka.result_table import ANSWER_SECONDS, timestamp_ms_of
 from infrastructure.rows import Row
 
@@ -24,7 +24,7 @@ def letter_of(message: Message) -> Row:
     letter_offset: its own offset. at: when it was written. bytes: its length. text: the first EXCERPT_BYTES as `readable` formats them.
     Raises KeyError, TypeError or UnicodeDecodeError when the record is not a dead letter.
     """
-    headers: dict[str, Any] = dict(message.headers() or [])
+    headers = dict(headers_of(message))
     origin = {name: headers[name].decode() if headers.get(name) is not None else None for name in _ORIGIN}
     value, timestamp_ms = message.value(), timestamp_ms_of(message)
     return {

@@ -7,6 +7,8 @@ on topics where the broker sets timestamps (`message.timestamp.type=LogAppendTim
 
 from confluent_kafka import TIMESTAMP_CREATE_TIME, Message
 
+from infrastructure.kafka.record_headers import headers_of
+
 CLOCK_MS = "clock_ms"
 """Header name. The value is ms since 1970 in decimal digits."""
 LAST_CLOCK_MS = 32_503_679_999_999
@@ -21,7 +23,7 @@ def clock_header(clock_ms: int) -> tuple[str, bytes]:
 def clock_ms_of(message: Message) -> int:
     """The clock of the record, in ms since 1970."""
     kind, timestamp_ms = message.timestamp()
-    stated = [header[1] for header in message.headers() or [] if header[0] == CLOCK_MS]
+    stated = [value for name, value in headers_of(message) if name == CLOCK_MS]
     if kind != TIMESTAMP_CREATE_TIME or len(stated) != 1:
         return timestamp_ms
     text = stated[0] if isinstance(stated[0], bytes) else b""

@@ -11,6 +11,7 @@ from confluent_kafka import Message
 from contract.domains.wikimedia import WIKIMEDIA
 from infrastructure.kafka.cluster import KafkaCluster
 from infrastructure.kafka.recent_records import last_records
+from infrastructure.kafka.record_headers import headers_of
 from infrastructure.output.terminal import err
 from infrastructure.process.locks import alone
 from infrastructure.registry.client import SchemaRegistry
@@ -94,5 +95,5 @@ def _ids_in_topic(kafka: KafkaCluster) -> list[str]:
 
 
 def _event_id(message: Message) -> str | None:
-    found = dict(message.headers() or []).get(EVENT_ID)
+    found = dict(headers_of(message)).get(EVENT_ID)
     return found.decode() if isinstance(found, bytes) else None

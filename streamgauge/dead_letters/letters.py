@@ -13,6 +13,7 @@ from confluent_kafka import Message
 from contract.domains import TOPICS
 from contract.topics import DEAD_LETTERS
 from infrastructure.kafka.cluster import KafkaCluster
+from infrastructure.kafka.record_headers import headers_of
 from infrastructure.kafka.result_table import timestamp_ms_of
 from infrastructure.text import escaped, utc_text
 from streamgauge.records.reader import TopicRecords
@@ -47,8 +48,7 @@ class Letter:
             topic, partition, offset = str(key["topic"]), int(key["partition"]), int(key["offset"])
         except (ValueError, KeyError, TypeError):
             return None
-        headers: Any = message.headers() or []
-        texts = {name: (value or b"").decode(errors="replace") for name, value in headers if name in _HEADERS}
+        texts = {name: (value or b"").decode(errors="replace") for name, value in headers_of(message) if name in _HEADERS}
         was_record = offset >= 0
         return cls(
             message.key() or b"",

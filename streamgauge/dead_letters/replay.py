@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Any
 
 import orjson
 from confluent_kafka import TIMESTAMP_CREATE_TIME, KafkaError, KafkaException, Message
@@ -17,6 +16,7 @@ from confluent_kafka import TIMESTAMP_CREATE_TIME, KafkaError, KafkaException, M
 from contract.topics import MAX_RECORD_BYTES, MAX_VALUE_BYTES
 from infrastructure.errors import StreamgaugeError
 from infrastructure.kafka.cluster import KafkaCluster, close_producer
+from infrastructure.kafka.record_headers import headers_of
 from infrastructure.kafka.topic_ends import partitions_by_topic
 from streamgauge.dead_letters.letters import Letter
 from streamgauge.records.reader import TopicRecords
@@ -107,7 +107,7 @@ def _reasons_not_to_send(kafka: KafkaCluster, partition: Partition, wanted: Mapp
             newest[key] = offset
         elif key in newest:
             newest[key] = offset
-        copied |= {value for name, value in _headers(message) if name == REPLAY_OF}
+        copied |= {value for name, value in headers_of(message) if name == REPLAY_OF}
 
     def why(offset: int) -> str | None:
         if offset not in keys:
@@ -146,7 +146,7 @@ class _Sending:
         """Sends a copy of the record to its partition."""
         topic, number = partition
         kind, timestamp_ms = message.timestamp()
-        headers = [header for header in _headers(message) if header[0] != REPLAY_OF]
+        headers = [header for header in headers_of(message) if header[0] != REPLAY_OF]
         try:
             self._producer.produce(
                 topic,
@@ -198,8 +198,3 @@ def _digest(value: bytes | None) -> bytes | None:
 
 def _place(partition: Partition, offset: int) -> bytes:
     return orjson.dumps({"offset": offset, "partition": partition[1], "topic": partition[0]})
-
-
-def _headers(message: Message) -> list[tuple[str, Any]]:
-    headers: Any = message.headers() or []
-    return headers

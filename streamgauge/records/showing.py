@@ -6,6 +6,7 @@ from typing import Any
 import orjson
 from confluent_kafka import Message
 
+from infrastructure.kafka.record_headers import headers_of
 from infrastructure.kafka.result_table import timestamp_ms_of
 from infrastructure.text import escaped, utc_text
 from streamgauge.records.decoding import Decoded, Decoder, without_schema
@@ -18,8 +19,7 @@ class Shown:
         self._topic, self._partition, self._offset = message.topic(), message.partition(), message.offset()
         self._timestamp_ms = timestamp_ms_of(message)
         self._key, self._value = key, decoder.decoded(message.value())
-        headers: Any = message.headers() or []
-        self._headers = [(name, without_schema(value)) for name, value in headers]
+        self._headers = [(name, without_schema(value)) for name, value in headers_of(message)]
 
     def as_text(self) -> str:
         """Position, time and schema; then the key, each header and the value on a line of its own."""

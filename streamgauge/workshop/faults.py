@@ -12,6 +12,7 @@ from contract.domains.wikimedia import WIKIMEDIA
 from infrastructure.errors import StreamgaugeError
 from infrastructure.kafka.recent_records import last_records
 from infrastructure.kafka.record_clock import clock_header
+from infrastructure.kafka.record_headers import headers_of
 from infrastructure.kafka.writing import Sent
 from infrastructure.rows import moment
 from infrastructure.settings import Settings
@@ -94,7 +95,7 @@ def _of_a_month_ago(settings: Settings) -> Iterator[Sent]:
 
 def _again(settings: Settings) -> Iterator[Sent]:
     records = last_records(settings.kafka, NEST_LOGS.name, _RECORDS // NEST_LOGS.partitions)
-    return (Sent(record.key(), record.value(), record.headers() or ()) for record in records)
+    return (Sent(record.key(), record.value(), headers_of(record)) for record in records)
 
 
 def _burst(_: Settings) -> Iterator[Sent]:

@@ -4,6 +4,7 @@ from collections import Counter
 from contextlib import closing
 
 from auditing import STATS, Kafka
+from raw_records import write_raw
 
 from audit.reading.records import AT_ONCE, RecordReader
 
@@ -41,3 +42,12 @@ def test_of_a_partition_no_more_is_read_than_is_asked_for(tmp_path):
             if found[0] == 5 and found[1] < 3 * AT_ONCE:
                 assert [one.partition for one in reader._consumer.assignment()] == [1]
     assert found == {0: 5, 1: 3 * AT_ONCE}
+
+
+def test_a_header_whose_name_is_not_utf_8_is_one_without_a_name(tmp_path):
+    kafka = Kafka(tmp_path)
+    for _ in range(20):  # Python calls confluent-kafka without a check after a few times
+        write_raw(kafka.settings, "nest-logs", b"{}", headers=[(b"\xff", b"1"), (b"b", b"2")])
+    with closing(RecordReader(kafka.settings)) as reader:
+        (table,) = reader.between({("nest-logs", 0): 0}, {("nest-logs", 0): 20})
+    assert table["headers"].to_pylist() == [[{"name": "\ufffd", "value": b"1"}, {"name": "b", "value": b"2"}]] * 20

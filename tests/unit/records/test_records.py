@@ -8,6 +8,7 @@ import sys
 
 import pytest
 from mock_kafka import MockKafka
+from raw_records import write_raw
 from running import environment, one_line_error, streamgauge, succeed
 
 from infrastructure.errors import Unavailable
@@ -50,6 +51,12 @@ def test_a_record_in_lines_for_a_person(kafka):
         "  key      (null)",
         "  value    hex 1b5b324aff",
     ]
+
+
+def test_a_header_whose_name_is_not_utf_8(kafka):
+    for _ in range(20):  # Python calls confluent-kafka without a check after a few times
+        write_raw(kafka.settings, TOPIC, b"{}", headers=[(b"\xff", b"1"), (b"b", b"2")])
+    assert [row["headers"] for row in records(kafka)] == [[{"name": "\ufffd", "value": "1"}, {"name": "b", "value": "2"}]] * 20
 
 
 def test_a_record_in_json_for_a_program(kafka):
