@@ -100,7 +100,7 @@ compose-test: .venv/.dev ## docker-compose.yaml, from its build to `down`; needs
 	MINUTES=$(or $(MINUTES),10) $(RUN)python -m pytest tests/compose
 	.ci/compose passed
 
-chaos: .venv/.dev ## kill, stop and freeze everything under load, then verify; ROUNDS=n SEED=s
+chaos: .venv/.dev ## break everything under load, then verify; ROUNDS=n SEED=s
 	PYTHONPATH=tests $(RUN)python -m chaos --rounds $(or $(ROUNDS),1) --seed $(or $(SEED),0)
 
 crash-points: .venv/.dev lake/.venv/.ready ## kill before each file operation, then verify; CASE=name

@@ -110,7 +110,7 @@ def made(strategy):
     """Examples of it; and an empty value, and none."""
     found = [None, b""]
 
-    @settings(max_examples=COUNT, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+    @settings(max_examples=COUNT, phases=[Phase.generate], derandomize=True, database=None, suppress_health_check=list(HealthCheck))
     @given(strategy)
     def collect(value):
         found.append(value)
