@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from dataclasses import replace
@@ -176,6 +176,18 @@ def succeed(*arguments: str, settings: Settings, **variables: str) -> "subproces
     done = streamgauge(*arguments, settings=settings, **variables)
     assert done.returncode == 0, done.stdout + done.stderr
     return done
+
+
+def done(settings: Settings, place: Mapping[str, str], *arguments: str, code: int = 0) -> "subprocess.CompletedProcess[str]":
+    """Runs a command to its end, which is `code`. place: variables that say where the lake and checkpoints are."""
+    ran = streamgauge(*arguments, settings=settings, **place)
+    assert ran.returncode == code, ran.stdout + ran.stderr
+    return ran
+
+
+def verdicts(settings: Settings, place: Mapping[str, str], *queries: str) -> list[str]:
+    """What `streamgauge verify` says of each query, in their order."""
+    return [one["verdict"] for one in json.loads(done(settings, place, "verify", *queries, "--format", "json").stdout)]
 
 
 def verify(*queries: str, settings: Settings, **variables: str) -> dict[str, Any]:

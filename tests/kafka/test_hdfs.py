@@ -7,7 +7,7 @@ import pytest
 from hdfs_server import HdfsServer
 from kills import lose_last_batch
 from plain import one_camera, read_topic, results, write_topic
-from running import environment, eventually, one_line_error, running_queries, streamgauge
+from running import done, environment, eventually, one_line_error, running_queries, streamgauge, verdicts
 from tlc_file import write_parquet
 from verifying import run_once
 
@@ -40,27 +40,11 @@ def hdfs(server, request):
     return {"LAKE_URI": f"{folder}/tables", "CHECKPOINT_URI": f"{folder}/checkpoints", "STREAMGAUGE_WEBHDFS_URL": server.web_url}
 
 
-@pytest.fixture
-def done():
-    """Runs a command, and fails unless its exit code is `code`."""
-
-    def run(settings, hdfs, *arguments, code=0):
-        ran = streamgauge(*arguments, settings=settings, **hdfs)
-        assert ran.returncode == code, ran.stdout + ran.stderr
-        return ran
-
-    return run
-
-
-def verdicts(done, settings, hdfs, *queries):
-    return [one["verdict"] for one in json.loads(done(settings, hdfs, "verify", *queries, "--format", "json").stdout)]
-
-
 def seen(settings, minute, cameras=5):
     write_topic(settings, "nest-logs", (one_camera(f"cam-{camera}", START + timedelta(minutes=minute)) for camera in range(cameras)))
 
 
-def test_tables_go_on_after_a_lost_commit_and_are_asked_verified_maintained_and_reset(fresh, hdfs, done):
+def test_tables_go_on_after_a_lost_commit_and_are_asked_verified_maintained_and_reset(fresh, hdfs):
     names, stored = (
         ("nest-camera-stats", "nest-archive-delta", "ingest-nest-camera-stats"),
         Settings.from_environment(environment(fresh, **hdfs)),
@@ -73,7 +57,7 @@ def test_tables_go_on_after_a_lost_commit_and_are_asked_verified_maintained_and_
     lost = [lose_last_batch(checkpoint) for checkpoint in checkpoints]
     run_once(stored, *names[:2])
     assert [checkpoint.last_committed >= number for checkpoint, number in zip(checkpoints, lost, strict=True)] == [True, True]
-    assert verdicts(done, fresh, hdfs, *names) == ["right"] * 3
+    assert verdicts(fresh, hdfs, *names) == ["right"] * 3
     asked = "select (select count(*) from nest_cameras_delta) as n, (select sum(count) from nest_camera_stats) as people"
     assert json.loads(done(fresh, hdfs, "query", asked, "--format", "json").stdout) == [{"n": 10, "people": 10}]
     assert " -> 1, " in done(fresh, hdfs, "maintain", "nest_cameras_delta").stdout
@@ -85,7 +69,7 @@ def test_tables_go_on_after_a_lost_commit_and_are_asked_verified_maintained_and_
     ).stderr.replace("\n", " ")
 
 
-def test_without_its_hdfs_for_a_while_it_counts_right(fresh, hdfs, done, server):
+def test_without_its_hdfs_for_a_while_it_counts_right(fresh, hdfs, server):
     def counted():
         return sum(results(fresh).values())
 
@@ -98,7 +82,7 @@ def test_without_its_hdfs_for_a_while_it_counts_right(fresh, hdfs, done, server)
         server.start()
         seen(fresh, 2)
         eventually(lambda: counted() == 15, "the others to be counted")
-    assert verdicts(done, fresh, hdfs, "nest-camera-stats") == ["right"]
+    assert verdicts(fresh, hdfs, "nest-camera-stats") == ["right"]
 
 
 def test_a_file_is_written_whole_and_a_new_one_once(server, hdfs):
@@ -126,7 +110,7 @@ def test_a_static_table_in_hdfs(server, hdfs):
         assert len(files_of("device_locations", settings)) == files
 
 
-def test_files_that_land_in_hdfs(fresh, server, hdfs, done):
+def test_files_that_land_in_hdfs(fresh, server, hdfs):
     landing = f"{hdfs['LAKE_URI']}/landing"
     folder = remote_folder("LAKE_URI", landing, server.web_url)
     settings = Settings.from_environment(environment(fresh, **hdfs, STREAMGAUGE_NEST_SOURCE=f"files:{landing}"))
@@ -135,10 +119,10 @@ def test_files_that_land_in_hdfs(fresh, server, hdfs, done):
         write_whole(folder / f"{minute}.jsonl", b"\n".join(lines))
         run_once(settings, "nest-camera-stats")
     assert sum(results(fresh).values()) == 6
-    assert verdicts(done, settings, hdfs, "nest-camera-stats") == ["right"]
+    assert verdicts(settings, hdfs, "nest-camera-stats") == ["right"]
 
 
-def test_a_month_of_trips_in_hdfs(fresh, server, hdfs, done, tmp_path):
+def test_a_month_of_trips_in_hdfs(fresh, server, hdfs, tmp_path):
     write_parquet(tmp_path / "month.parquet", Simulation(start=START, seed=1, limit=50))
     place = remote_folder("LAKE_URI", hdfs["LAKE_URI"], server.web_url) / "month.parquet"
     write_whole(place, (tmp_path / "month.parquet").read_bytes())
@@ -153,6 +137,6 @@ def test_one_clear_line_without_hdfs(fresh, hdfs):
     assert "http://127.0.0.1:1/webhdfs/v1 does not answer (ConnectionError); check the address" in line
 
 
-def test_the_parquet_form_of_an_archive_is_refused(fresh, hdfs, done):
+def test_the_parquet_form_of_an_archive_is_refused(fresh, hdfs):
     seen(fresh, 0)
     assert "run its Delta form" in done(fresh, hdfs, "run", "nest-archive", "--once", code=2).stderr.replace("\n", " ")

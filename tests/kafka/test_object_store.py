@@ -9,7 +9,7 @@ import pytest
 from kills import lose_last_batch
 from object_store import CREDENTIALS
 from plain import one_camera, results, write_topic
-from running import environment, eventually, running_queries, streamgauge
+from running import done, environment, eventually, running_queries, streamgauge, verdicts
 from verifying import run_once
 
 from contract.checkpoints.contents import Checkpoint
@@ -32,24 +32,7 @@ def bucket(store, request):
     }
 
 
-@pytest.fixture
-def done():
-    """Runs a command, and fails unless its exit code is `code`."""
-
-    def run(settings, bucket, *arguments, code=0):
-        ran = streamgauge(*arguments, settings=settings, **bucket)
-        assert ran.returncode == code, ran.stdout + ran.stderr
-        return ran
-
-    return run
-
-
-def verdicts(done, settings, bucket, *queries):
-    outcomes = json.loads(done(settings, bucket, "verify", *queries, "--format", "json").stdout)
-    return [one["verdict"] for one in outcomes]
-
-
-def asked(done, settings, bucket, sql):
+def asked(settings, bucket, sql):
     return json.loads(done(settings, bucket, "query", sql, "--format", "json").stdout)
 
 
@@ -58,13 +41,13 @@ def objects(store, bucket, below, place="CHECKPOINT_URI"):
     return [told["Key"] for told in listed.get("Contents", ())]
 
 
-def test_a_table_is_written_asked_and_verified(fresh, bucket, done):
+def test_a_table_is_written_asked_and_verified(fresh, bucket):
     write_topic(fresh, "nest-logs", (one_camera(f"cam-{number % 5}", START + timedelta(minutes=number)) for number in range(60)))
     done(fresh, bucket, "run", "nest-camera-stats", "--once")
     said = done(fresh, bucket, "ingest", "nest-camera-stats", "--once").stderr
     assert f"table nest_camera_stats: {bucket['LAKE_URI']}/nest_camera_stats" in said
-    assert asked(done, fresh, bucket, "select sum(count) as people from nest_camera_stats") == [{"people": 60}]
-    assert verdicts(done, fresh, bucket, "nest-camera-stats", "ingest-nest-camera-stats") == ["right", "right"]
+    assert asked(fresh, bucket, "select sum(count) as people from nest_camera_stats") == [{"people": 60}]
+    assert verdicts(fresh, bucket, "nest-camera-stats", "ingest-nest-camera-stats") == ["right", "right"]
     secret = bucket["AWS_SECRET_ACCESS_KEY"].encode()
     kept_here = {path.suffix for path in fresh.checkpoint_notes.iterdir()}
     assert kept_here <= {".lock", ".driver", ".journal"}, f"{sorted(fresh.checkpoint_notes.iterdir())} are here, and belong into the store"
@@ -72,7 +55,7 @@ def test_a_table_is_written_asked_and_verified(fresh, bucket, done):
     assert not leaked, f"the secret stands in {leaked}"
 
 
-def test_what_is_there_is_for_its_owner_alone_goes_on_after_a_lost_commit_and_is_verified_maintained_and_reset(fresh, bucket, done, store):
+def test_what_is_there_is_for_its_owner_alone_goes_on_after_a_lost_commit_and_is_verified_maintained_and_reset(fresh, bucket, store):
     names, stored = ("nest-camera-stats", "nest-archive-delta"), Settings.from_environment(environment(fresh, **bucket))
     for minute in range(2):  # each run adds a file
         write_topic(fresh, "nest-logs", (one_camera(f"cam-{camera}", START + timedelta(minutes=minute)) for camera in range(30)))
@@ -92,12 +75,12 @@ def test_what_is_there_is_for_its_owner_alone_goes_on_after_a_lost_commit_and_is
     assert [checkpoint.last_committed >= number for checkpoint, number in zip(checkpoints, lost, strict=True)] == [True, True], (
         "each was to run its last batch again"
     )
-    assert verdicts(done, fresh, bucket, *names) == ["right", "right"], "to look at it needs no owner"
+    assert verdicts(fresh, bucket, *names) == ["right", "right"], "to look at it needs no owner"
 
     told = done(fresh, other, "maintain", "nest_cameras_delta").stdout
     assert "nest_cameras_delta (delta): current files " in told
     assert " -> 1, " in told
-    assert asked(done, fresh, other, "select count(*) as n from nest_cameras_delta") == [{"n": 60}]
+    assert asked(fresh, other, "select count(*) as n from nest_cameras_delta") == [{"n": 60}]
 
     assert "nest-camera-stats-v1-update in s3a://" in done(fresh, other, "reset", "nest-camera-stats", "--yes").stdout
     assert objects(store, bucket, "nest-camera-stats-v1-update/") == []
@@ -106,7 +89,7 @@ def test_what_is_there_is_for_its_owner_alone_goes_on_after_a_lost_commit_and_is
     assert "no table nest_cameras_delta" in done(fresh, bucket, "query", "select 1 from nest_cameras_delta", code=2).stderr
 
 
-def test_without_its_store_for_a_while_it_counts_right(fresh, bucket, done, store):
+def test_without_its_store_for_a_while_it_counts_right(fresh, bucket, store):
     def seen(minute):
         write_topic(fresh, "nest-logs", (one_camera(f"cam-{camera}", START + timedelta(minutes=minute)) for camera in range(5)))
 
@@ -122,10 +105,10 @@ def test_without_its_store_for_a_while_it_counts_right(fresh, bucket, done, stor
         store.start()
         seen(2)
         eventually(lambda: counted() == 15, "the others to be counted")
-    assert verdicts(done, fresh, bucket, "nest-camera-stats") == ["right"]
+    assert verdicts(fresh, bucket, "nest-camera-stats") == ["right"]
 
 
-def test_without_the_store_of_its_table_alone_for_a_while_ingest_waits_and_maintain_commits_nothing_beside_it(fresh, bucket, done, store):
+def test_without_the_store_of_its_table_alone_for_a_while_ingest_waits_and_maintain_commits_nothing_beside_it(fresh, bucket, store):
     del bucket["CHECKPOINT_URI"]
 
     def written(number):
@@ -148,7 +131,7 @@ def test_without_the_store_of_its_table_alone_for_a_while_ingest_waits_and_maint
         eventually(lambda: any("waits for the object store" in line for line in said), f"the query to say that the store is away: {said}")
         store.start()
         newest = "select number from nest_logs"
-        eventually(lambda: log() != before and asked(done, fresh, bucket, newest) == [{"number": 2}], "the newest record in the table")
+        eventually(lambda: log() != before and asked(fresh, bucket, newest) == [{"number": 2}], "the newest record in the table")
 
         before = commits()
         told = done(fresh, bucket, "maintain", "nest_logs").stdout
@@ -157,7 +140,7 @@ def test_without_the_store_of_its_table_alone_for_a_while_ingest_waits_and_maint
         assert commits() == before, "beside a running query, maintain commits nothing"
 
 
-def test_without_being_told_archives_are_delta_there(fresh, bucket, done):
+def test_without_being_told_archives_are_delta_there(fresh, bucket):
     refused = done(fresh, bucket, "run", "nest-archive", "--once", code=2)
     assert f"{bucket['LAKE_URI']}/nest/cameras is not; run its Delta form" in refused.stderr
     assert "nest-archive-delta" in {query.name for query in queries(replace(fresh, lake_uri=bucket["LAKE_URI"]))}
