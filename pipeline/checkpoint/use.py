@@ -5,6 +5,7 @@ All functions raise StoreUnavailable when the object store of the checkpoints ca
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 import orjson
 
@@ -88,27 +89,35 @@ def check_source(place: CheckpointPlace, ids: Mapping[str, str], settings: Setti
     Raises StreamgaugeError when the checkpoint belongs to another source. Also when a topic's id has changed, unless
     settings.fail_on_data_loss is off: Spark alone would not notice once the new topic holds as many records as the old one did.
     """
-    query, recorded = place.name.query, text_of(place.sidecar(".topics"))
-    old = orjson.loads(recorded) if recorded and Checkpoint(place.folder).planned else {}
+    query, old = place.name.query, _noted(place, ".topics")
     if other_sources := [name for name in old if name not in ids]:
         raise OtherSource(query, other_sources, ids)
     recreated = sorted(name for name, topic_id in ids.items() if old.get(name, topic_id) != topic_id)
     if recreated and settings.fail_on_data_loss:
         raise StreamgaugeError(records_gone(query, f"topic {', '.join(recreated)} was deleted and recreated"))
-    if (new := {**old, **ids}) != old:  # with a full disk, a restart needs no space for it
-        write_whole(place.sidecar(".topics"), orjson.dumps(new).decode())
+    _note(place, ".topics", old, ids)
 
 
 def check_parameters(place: CheckpointPlace, parameters: Mapping[str, str | int]) -> None:
     """Records with which parameters of its transform a query counts. Raises StreamgaugeError when the checkpoint has a state with others."""
-    query, recorded = place.name.query, text_of(place.sidecar(".parameters"))
-    old = orjson.loads(recorded) if recorded and Checkpoint(place.folder).planned else {}
+    query, old = place.name.query, _noted(place, ".parameters")
     if other := [name for name in old if old[name] != parameters.get(name, old[name])]:
         had, has = (" and ".join(f"{name} {values[name]!r}" for name in other) for values in (old, parameters))
         msg = f"query {query} has counted with {had} and is now to count with {has}; its table would hold both: change the setting back, or recount from the start (`streamgauge reset {query}`)"
         raise StreamgaugeError(msg)
-    if parameters and {**old, **parameters} != old:
-        write_whole(place.sidecar(".parameters"), orjson.dumps({**old, **parameters}).decode())
+    _note(place, ".parameters", old, parameters)
+
+
+def _noted(place: CheckpointPlace, ending: str) -> dict[str, Any]:
+    """What the file with that ending beside the checkpoint says of it; nothing of one that was deleted."""
+    text = text_of(place.sidecar(ending))
+    return orjson.loads(text) if text and Checkpoint(place.folder).planned else {}
+
+
+def _note(place: CheckpointPlace, ending: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
+    """Adds what is new to that file. If nothing is, a restart needs no space for it on a full disk."""
+    if (noted := {**old, **new}) != old:
+        write_whole(place.sidecar(ending), orjson.dumps(noted).decode())
 
 
 def claim(settings: Settings) -> None:
