@@ -51,7 +51,7 @@ def main(
             settings = settings_on_free_ports(folder / "disk" / "home")
             if session % 2:
                 settings = replace(settings, real_time=CHECKPOINT_INTERVAL)
-            right_ones = run(settings, folder / "logs", random.Random(f"{seed}/{session}"), size, seconds, kinds)
+            right_ones = run(settings, folder / "logs", f"{seed}/{session}", size, seconds, kinds)
             if right_ones < size:
                 shutil.copytree(folder / "disk", folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("tmp", "filler"))
                 say(f"its data and logs are in {folder}")
@@ -62,25 +62,24 @@ def main(
     sys.exit(0 if right == rounds else 1)
 
 
-def run(settings: Settings, logs: Path, rng: random.Random, rounds: int, seconds: float, kinds: list[Kind]) -> int:
+def run(settings: Settings, logs: Path, seed: str, rounds: int, seconds: float, kinds: list[Kind]) -> int:
     """Runs a session; returns how many rounds were right before the first that was not. With it, the session ends."""
-    dealt = kinds_of_rounds(rng, kinds)
-    number = 0
+    dealt, right, wrong = kinds_of_rounds(random.Random(seed), kinds), 0, list[str]()
     try:
         with System(settings, logs) as system:
             chaos = Session(system, say)
-            for number in range(1, rounds + 1):
-                wrong = chaos.round(rng, next(dealt), seconds)
-                if not wrong and number == rounds:
+            while right < rounds and not wrong:
+                wrong = chaos.round(random.Random(f"{seed}/{right}"), next(dealt), seconds)
+                if not wrong and right == rounds - 1:
                     wrong = chaos.end()
-                if wrong:
-                    break
-                say(f"round {number}: right")
+                if not wrong:
+                    right += 1
+                    say(f"round {right}: right")
     except StreamgaugeError as error:
         wrong = [str(error)]
     for line in wrong:
         say(f"  WRONG: {line}")
-    return number - bool(wrong)
+    return right
 
 
 def say(line: str) -> None:
