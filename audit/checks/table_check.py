@@ -1,30 +1,26 @@
-"""The check of a result topic.
-
-A row whose window has ended by the watermark is settled: no record can change it any more. The facts of the others are kept, and counted again
-at each check. A table of states, such as those of cameras, keeps the state up to the watermark instead. A table with neither, such as one of
-sessions, keeps all its facts, so each check takes longer than the one before.
-"""
+"""The check of a result topic: its rows against those that are made of the facts."""
 
 import json
-from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Mapping
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyarrow.compute as pc
 
 from audit.audited import Row, Table
-from audit.checks.check import IncrementalCheck, Progress, has_gap
+from audit.checks.check import IncrementalCheck, has_gap
 from audit.checks.commits import AtCommits, Values
-from audit.checks.kept_rows import KeptRows, Settled
+from audit.checks.kept_rows import KeptRows
+from audit.checks.settling import BEGINNING, Compared, Recounted, TableProgress, Written, delete_facts, excuses_of, is_before, settle
 from audit.checks.store import Store
 from audit.reading.checkpoints import stretches
 from audit.reading.result_topic import decoder_of, offsets_of, read_value
 from audit.recount.lateness import UNKNOWN
 from audit.time_range import TimeRange, ms_of
-from audit.verdicts.comparison import Comparison, Excuses, Found, Kind, Unreadable, is_same
+from audit.verdicts.comparison import Comparison, Excuses, Found
 from audit.verdicts.verdict import Lateness, Verdict
 from contract.checkpoints.contents import Checkpoint, Offsets
 from contract.checkpoints.names import REAL_TIME, CheckpointPlace, others_of_query
@@ -32,61 +28,9 @@ from contract.windows import window_of
 from infrastructure import durations
 from infrastructure.errors import StreamgaugeError
 
-_EXCUSED: tuple[Kind, ...] = ("not_checkable", "unknown_lateness")
-_DELETED_AT_ONCE = 0.5
-"""Facts that no longer matter are deleted when they are this part of all."""
 _MOST_FOLLOWED = 20_000
 """If the topic has got more records since the last check, their values are not kept, because they would fill the memory."""
-_BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 _EVER = TimeRange()
-Written = Mapping[bytes, Sequence[Row | None]]
-"""Rows by key, in the order in which they are written."""
-
-
-@dataclass
-class TableProgress(Progress):
-    """How far the check of a table has come, beside its rows and facts.
-
-    newest_lost_ms: see ReadRange.newest_lost_ms. lost_before: see Excuses. settled_until: rows of windows that began before this time are settled.
-    window_length: of the longest window. newest_deleted_ms: the newest event time of the facts that were deleted. read_at: when the topic was
-    read last. fold_state: see Table.fold. excused: how many settled rows may differ from the expected ones, by kind. wrongly_late: the
-    largest number of wrongly late events that a check has found. first_window: when the first window begins that must have a row.
-    """
-
-    newest_lost_ms: int | None = None
-    lost_before: datetime | None = None
-    settled_until: datetime = _BEGINNING
-    window_length: timedelta = timedelta()
-    newest_deleted_ms: int = 0
-    read_at: datetime = _BEGINNING
-    fold_state: dict[Any, Any] = field(default_factory=dict)
-    excused: Counter[Kind] = field(default_factory=Counter)
-    wrongly_late: int = 0
-    first_window: datetime | None = None
-
-
-@dataclass(frozen=True)
-class _Recounted:
-    """The rows, by key, that are not settled. committed: of the committed batches. planned: with the batch under way.
-
-    fold_state: after the committed batches. unknown_keys: of rows that depend on records of which it is not known whether they were late.
-    """
-
-    committed: Written
-    planned: Written
-    fold_state: dict[Any, Any]
-    totals: Lateness
-    unknown_keys: frozenset[bytes]
-
-
-@dataclass(frozen=True)
-class Compared:
-    """The rows compared. settled: the settled ones among them. found: what the topic holds of all, None for nothing."""
-
-    comparison: Comparison
-    recounted: _Recounted
-    settled: Mapping[bytes, Settled]
-    found: Mapping[bytes, Found | None]
 
 
 class TableCheck(IncrementalCheck[TableProgress]):
@@ -103,7 +47,6 @@ class TableCheck(IncrementalCheck[TableProgress]):
         self.facts = [self._table.facts]
         self._skew = table.skew or store.settings.partition_skew
         self._kept, self._decode = KeptRows(store, self.name), decoder_of(table, store.settings)
-        self._has_windows = "window" in table.key and not table.session_gap_us and table.mode != "complete"
         self._first_offsets: Offsets = {}
         self._values: Values | None = None
         self._is_real_time = place.name.mode == REAL_TIME
@@ -180,7 +123,7 @@ class TableCheck(IncrementalCheck[TableProgress]):
         """Compares the rows by key: those that are not settled with a recount, and the others with what they were."""
         table, progress, compared = self._table, self.progress, self.compared()
         self._last_compared, totals = compared, compared.recounted.totals
-        others = progress.excused - _excused(compared.settled.values())
+        others = progress.excused - excuses_of(compared.settled.values())
         counts = compared.comparison.counts + others
         counts["equal"] += self._kept.settled - len(compared.settled) - others.total()
         progress.wrongly_late = max(progress.wrongly_late, totals.wrongly_late_events)
@@ -207,11 +150,12 @@ class TableCheck(IncrementalCheck[TableProgress]):
     def save(self) -> None:
         """Settles the rows that can no longer change, and deletes the facts that are needed no longer."""
         settled_until = self.progress.settled_until
+        watermark = BEGINNING + timedelta(milliseconds=self.read_range.watermark_ms(self.read_range.committed))
         if self._last_compared is not None:
-            self._settle(self._last_compared)
+            settle(self._table, self._last_compared, self.progress, self._kept, watermark)
         self._last_compared, self.unsettled = None, {}  # their memory is needed no longer
         if self._table.fold or self.progress.settled_until != settled_until:
-            self._delete_facts()
+            self.batches.forget(delete_facts(self._table, self.progress, watermark, self.store.database), self.read_range.committed)
         self.store.save(self.name, self.progress)
 
     def _may_lack_deletions(self) -> bool:
@@ -224,7 +168,7 @@ class TableCheck(IncrementalCheck[TableProgress]):
             and pause > timedelta(milliseconds=int(retention_ms))
         )
 
-    def _recounted(self) -> _Recounted:
+    def _recounted(self) -> Recounted:
         recount, table, progress, read_range = self.store.recount, self._table, self.progress, self.read_range
         newest_lost_ms = None if progress.newest_lost_ms is None else max(progress.newest_lost_ms, progress.newest_deleted_ms)
         first_offsets = read_range.batches[0].ends if self.batches.has_forgotten else read_range.first_offsets
@@ -237,15 +181,15 @@ class TableCheck(IncrementalCheck[TableProgress]):
 
         def written(batch: int, facts: str, fold_state: dict[Any, Any] | None = None) -> Written:
             rows_by_key = recount.written(table, read_range.watermark_ms(batch), f"{facts} AND {condition}", fold_state)
-            return {key: rows for key, rows in rows_by_key.items() if self._is_within(key) and not _is_before(key, progress.settled_until)}
+            return {key: rows for key, rows in rows_by_key.items() if self._is_within(key) and not is_before(key, progress.settled_until)}
 
         committed = planned = written(read_range.committed, "NOT is_ahead", fold_state)
         if read_range.planned > read_range.committed:
             planned = written(read_range.planned, "true", deepcopy(progress.fold_state))
         unknown_keys = frozenset(written(read_range.planned, f"lateness = {UNKNOWN}") if totals.unknown_rows else ())
-        return _Recounted(committed, planned, fold_state, totals, unknown_keys)
+        return Recounted(committed, planned, fold_state, totals, unknown_keys)
 
-    def _comparison(self, topic_rows: Mapping[bytes, Found | None], expected: Mapping[bytes, Row], recounted: _Recounted) -> Comparison:
+    def _comparison(self, topic_rows: Mapping[bytes, Found | None], expected: Mapping[bytes, Row], recounted: Recounted) -> Comparison:
         table, progress = self._table, self.progress
         present = {key: row for key, row in topic_rows.items() if row is not None and key}
         found = {key: row for key, row in present.items() if self._is_within(key)}
@@ -286,61 +230,6 @@ class TableCheck(IncrementalCheck[TableProgress]):
             *([unbounded] if self._span.start is not None and not self._starts_later else []),
             *([f"it has also run as {', '.join(others)}, into the same topic"] if others else []),
         ]
-
-    def _settle(self, compared: Compared) -> None:
-        """Settles the rows that can no longer change. Of the topic's other rows, keeps those that are not as they were settled."""
-        progress, settled, found, comparison = self.progress, compared.settled, compared.found, compared.comparison
-        recounted, kinds, new = compared.recounted.committed, comparison.kinds, dict[bytes, Settled]()
-        horizon = self._horizon(recounted)
-        final = recounted.keys() if self._table.fold else {key for key in kinds if key not in settled and _is_before(key, horizon)}
-        for key in final:
-            row = found.get(key)
-            if kinds.get(key) in _EXCUSED and not isinstance(row, Unreadable):
-                if row is not None:
-                    new[key] = Settled(row, kinds[key])
-            elif (expected := comparison.expected.get(key)) is not None:
-                new[key] = Settled(expected)
-        old = {key for key in settled if key in recounted or kinds.get(key) == "expired"}
-        progress.excused = progress.excused - _excused(settled[key] for key in old) + _excused(new.values())
-        self._kept.remove(old)
-        self._kept.settle(new)
-        settled_rows = {key: kept.row for key, kept in {**settled, **new}.items() if key in new or key not in old}
-        rows = {key: found.get(key) for key in (*found, *new)}
-        self._kept.unsettled = {
-            key: row for key, row in rows.items() if (not is_same(row, settled_rows[key]) if key in settled_rows else row is not None)
-        }
-        progress.fold_state, progress.settled_until = compared.recounted.fold_state, horizon
-
-    def _horizon(self, rows: Iterable[bytes]) -> datetime:
-        """The time before which all windows that began have ended, by the watermark of the committed batches."""
-        progress = self.progress
-        if not self._has_windows:
-            return progress.settled_until
-        progress.window_length = max([progress.window_length, *(window.end - window.start for key in rows if (window := window_of(key)))])
-        ended = _BEGINNING + timedelta(milliseconds=self.read_range.watermark_ms(self.read_range.committed)) - progress.window_length
-        return max(progress.settled_until, ended) if progress.window_length else progress.settled_until
-
-    def _delete_facts(self) -> None:
-        """Deletes the facts of settled rows, or those that the fold state contains, and forgets their batches."""
-        database, facts, time, progress = self.store.database, self._table.facts.name, self._table.event_time, self.progress
-        until = progress.settled_until.replace(tzinfo=None)
-        if self._table.fold:
-            until = (_BEGINNING + timedelta(milliseconds=self.read_range.watermark_ms(self.read_range.committed) + 1)).replace(tzinfo=None)
-        counted = f"SELECT count(*), count(*) FILTER (old), epoch_ms(CAST(max({time}) FILTER (old) AS TIMESTAMP)) FROM (SELECT *, {time} < ? AS old FROM {facts})"
-        number, deleted, newest_ms = database.execute(counted, [until]).fetchall()[0]
-        if deleted and (self._table.fold or deleted > number * _DELETED_AT_ONCE):
-            database.execute(f"CREATE OR REPLACE TABLE {facts} AS FROM {facts} WHERE {time} >= ?", [until])
-            progress.newest_deleted_ms = max(progress.newest_deleted_ms, newest_ms)
-        oldest = database.execute(f'SELECT topic, partition, min("offset") FROM {facts} GROUP BY ALL').fetchall()
-        self.batches.forget({(topic, number): offset for topic, number, offset in oldest}, self.read_range.committed)
-
-
-def _excused(rows: Iterable[Settled]) -> Counter[Kind]:
-    return Counter(row.excuse for row in rows if row.excuse is not None)
-
-
-def _is_before(key: bytes, time: datetime) -> bool:
-    return time > _BEGINNING and (window := window_of(key)) is not None and window.start < time
 
 
 def _own_rows(found: Mapping[bytes, Found], first_window: datetime | None, columns: Collection[str]) -> dict[bytes, Found]:

@@ -75,7 +75,7 @@ class StoreFile(Store):
         self.database.execute(f"INSERT INTO {_STATES} VALUES (?, ?)", [name, pickle.dumps(state)])
 
     def _opened(self, settings: Settings, spill: Path) -> duckdb.DuckDBPyConnection:
-        wanted = rules(settings)
+        wanted, reason = rules(settings), ""
         for _ in range(2):
             is_new, database = not self.file.exists(), None
             try:
@@ -86,13 +86,13 @@ class StoreFile(Store):
                     database.execute(f"INSERT INTO {_STATES} VALUES ('rules', ?)", [wanted.encode()])
                 if database.execute(f"SELECT content FROM {_STATES} WHERE name = 'rules'").fetchall() == [(wanted.encode(),)]:
                     return database
-            except duckdb.Error:
-                pass
+            except duckdb.Error as error:
+                reason = str(error).partition("\n")[0]
             if database is not None:  # while it is open, DuckDB would open it again instead of the new file
                 database.close()
             for path in (self.file, self.file.with_name(f"{self.file.name}.wal")):
                 path.unlink(missing_ok=True)
-        msg = f"{self.file} cannot be written; see that the disk has space, or delete it"
+        msg = f"DuckDB cannot make {self.file}, in which the audit keeps its progress: {reason}"
         raise StreamgaugeError(msg)
 
 

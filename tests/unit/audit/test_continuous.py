@@ -12,6 +12,7 @@ import duckdb
 import orjson
 import pytest
 from auditing import TEN_MS, Kafka, looks, seen
+from messages import refused
 from pyarrow import parquet
 from running import eventually
 from web_server import webhook
@@ -22,7 +23,7 @@ from audit.checks.dead_letters import DeadLetters
 from audit.checks.table_check import TableCheck
 from audit.continuous import loop
 from audit.continuous.loop import CORES, Audit, pause_after
-from audit.continuous.store import rules
+from audit.continuous.store import StoreFile, rules
 from audit.reading.checkpoints import stretches
 from audit.reading.records import records_between
 from audit.reading.result_topic import ends_of
@@ -539,6 +540,16 @@ def test_a_damaged_file_one_that_is_not_whole_and_one_of_other_rules_are_made_an
         assert watched.audit._store.state(name) is None, change.__name__
         watched.wait()
         assert [row["verdict"] for row in watched.rows(VERDICTS)] == ["right"], change.__name__
+
+
+def test_why_duckdb_cannot_make_its_file_is_said(tmp_path, monkeypatch):
+    def opened(*_):
+        msg = "IO Error: the file is on another planet\nand more"
+        raise duckdb.IOException(msg)
+
+    monkeypatch.setattr("audit.continuous.store.opened", opened)
+    with refused("audit.duckdb", "IO Error: the file is on another planet"):
+        StoreFile(Settings(home=tmp_path))
 
 
 def test_a_damaged_checkpoint_is_one_result_that_is_not_checked_until_it_is_restored(watched):
