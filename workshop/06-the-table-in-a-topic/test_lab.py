@@ -1,5 +1,4 @@
 from dataclasses import replace
-from itertools import zip_longest
 
 from plain import one_camera
 from streaming import at
@@ -28,8 +27,7 @@ def expect_equal(came, expected):
     kind = type(expected)
     assert isinstance(came, kind), f"came:      {came!r}\nexpected:  a {kind.__name__}"
     lines, others = _lines(came), _lines(expected)
-    first = next((place for place, (one, other) in enumerate(zip_longest(lines, others)) if one != other), None)
-    assert came == expected, f"came:\n{_marked(lines, first)}\nexpected:\n{_marked(others, first)}"
+    assert came == expected, f"came:\n{_marked(lines, others, 'not expected')}\nexpected:\n{_marked(others, lines, 'missing in yours')}"
 
 
 def _lines(values):
@@ -43,8 +41,13 @@ def _line(item):
     return f"{key if isinstance(key, str) else repr(key)}  {'tombstone' if value is None else value}"
 
 
-def _marked(lines, first):
-    return "\n".join(f"  {line}{'  <- differs' if place == first else ''}" for place, line in enumerate(lines)) or "  nothing"
+def _marked(lines, others, mark):
+    """The lines, with a mark at those that the others lack; if both have the same lines, at the first that is in another place."""
+    if sorted(lines) == sorted(others):
+        mark, odd = "another order", [next((line for line, other in zip(lines, others, strict=True) if line != other), None)]
+    else:
+        odd = [line for line in lines if line not in others]
+    return "\n".join(f"  {line}{f'  <- {mark}' if line in odd else ''}" for line in lines) or "  nothing"
 
 
 def test_the_key_holds_what_tells_two_rows_apart(lab, stream):
