@@ -7,12 +7,12 @@ from infrastructure.settings import Settings
 
 TOPIC = "bike-trips"
 TRIPS = """
-bike  station  ended_at             minutes
-b-1   Harbour  2026-01-01 10:10:00  12
-b-1   Harbour  2026-01-01 10:10:00  12
-b-2   Harbour  2026-01-01 10:20:00  30
-b-1   Station  2026-01-01 10:50:00  8
-b-3   Station  2026-01-01 10:55:00  null
+offset  bike  station  ended_at             minutes
+0       b-1   Harbour  2026-01-01 10:10:00  12
+1       b-1   Harbour  2026-01-01 10:10:00  12
+2       b-2   Harbour  2026-01-01 10:20:00  30
+3       b-1   Station  2026-01-01 10:50:00  8
+4       b-3   Station  2026-01-01 10:55:00  null
 """
 STATS = """
 station  window                                      trips  minutes
@@ -92,8 +92,10 @@ def test_each_record_counts_or_is_a_dead_letter(lab, records):
 
 
 def test_trips_are_counted_once_per_station_and_hour(lab, spark):
-    """A bike ends one trip at a time, so bike and ended_at identify a trip."""
-    expect_rows(lab.station_stats(frame_of(spark, TRIPS, "bike string, station string, ended_at timestamp, minutes int")), STATS)
+    """A bike ends one trip at a time. A second report of a trip has another offset."""
+    expect_rows(
+        lab.station_stats(frame_of(spark, TRIPS, "offset bigint, bike string, station string, ended_at timestamp, minutes int")), STATS
+    )
 
 
 def test_the_query_writes_whole_rows_under_a_key_that_tells_them_apart(query, stream):
