@@ -120,7 +120,8 @@ class _Run:
         if self.failure is None and hasattr(node, "obj") and report.when:
             text, where = _error_and_line(call.excinfo.value, self.exercise)
             what = node.originalname.removeprefix("test_").replace("_", " ")
-            hint = " ".join((node.obj.__doc__ or "").split())
+            # Before a learner has tried, a hint would give the solution away.
+            hint = "" if isinstance(call.excinfo.value, NotImplementedError) else " ".join((node.obj.__doc__ or "").split())
             self.failure = Failure(what[0].upper() + what[1:], text, where, hint, report.capstdout)
 
     def pytest_runtest_logreport(self, report: Any) -> None:  # noqa: ANN401

@@ -12,6 +12,6 @@ def with_watermarks(rows: DataFrame, partitions: int, delay: str) -> DataFrame:
     rows: partition, device_id, start_time; a stream. partitions: how many there are, numbered from 0. delay: how late a row may be.
     Returns device_id, start_time.
     """
-    msg = "delete this error to see what the next line loses; then give each partition a watermark of its own"
+    msg = "delete this error to see what the next line loses"
     raise NotImplementedError(msg)
     return rows.withWatermark("start_time", delay).select("device_id", "start_time")

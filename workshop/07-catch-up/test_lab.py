@@ -36,7 +36,7 @@ def state(stream, batches):
 
 
 def test_a_backlog_that_comes_in_bursts_is_counted_in_full(catching_up):
-    """Each partition is in order. But the first batch moves the one watermark to 10:55, and the second begins at 10:05."""
+    """Each partition is in order. Which watermark does a batch leave behind, and where does the next batch begin?"""
     came = state(catching_up, catching_up.run(*map(documents, BACKLOG)))
     expected = "{'10:00': 9, '11:00': 3}, 0 dropped"
     assert came == expected, f"came:      {came}\nexpected:  {expected}"

@@ -16,7 +16,7 @@ def upsert(records: DataFrame, path: str) -> None:
 
 def compact(spark: SparkSession, path: str) -> None:
     """Rewrite the small files of the table as one."""
-    msg = "optimize the table: executeCompaction rewrites its small files"
+    msg = "rewrite the small files of the table as one"
     raise NotImplementedError(msg)
 
 

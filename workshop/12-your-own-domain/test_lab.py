@@ -99,7 +99,7 @@ def test_trips_are_counted_once_per_station_and_hour(lab, spark):
 
 
 def test_the_query_writes_whole_rows_under_a_key_that_tells_them_apart(query, stream):
-    """CompactedTopic takes the key's columns. The query needs decode, transform, sink and mode; partial(trips, future=settings.future) is a decode. In mode update, a row is written when it changes; in mode append, when its hour is closed."""
+    """CompactedTopic takes the key's columns. In mode update, a row is written when it changes; in mode append, when its hour is closed."""
     counting = stream(query("bike-station-stats"), settings=Settings(watermark="1 day"))
     counting.run([trip()], [trip(), trip("b-2", minutes=3)], [trip("b-3", ended_at="2026-01-01T11:30:00Z")])
     came = told(counting.table)

@@ -130,7 +130,7 @@ def test_you_predicted_when_a_trip_is_written(lab, joining):
 
 
 def test_you_measured_both_modes(lab):
-    """The benchmark prints a line for each mode. A row waits in micro-batches for the end of two batches, and in real-time mode for none."""
+    """The benchmark prints a line for each mode."""
     modes = {mode: figures for mode, *figures in cells_of(lab.MEASURED)[1:]}
     assert list(modes) == ["micro-batches", "real-time"], f"came:      lines {', '.join(modes)}\nexpected:  lines micro-batches, real-time"
     p50 = {}
