@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from functools import partial
 from typing import Any
 
@@ -191,8 +191,9 @@ class Expected:
 
     def is_in(self, row: Row) -> bool:
         """Whether the row is that of the record."""
-        origin = (row["kafka_key"], row["kafka_partition"], row["kafka_offset"], row["kafka_timestamp"].replace(tzinfo=None))
-        document = json.loads(self.document, parse_float=Decimal)
+        time = row["kafka_timestamp"]
+        origin = (row["kafka_key"], row["kafka_partition"], row["kafka_offset"], time and time.replace(tzinfo=None))
+        document = json.loads(self.document, parse_float=_decimal)
         fields = {name: value for name, value in row.items() if name not in _ORIGIN}
         return origin == (self.key, self.partition, self.offset, self.timestamp) and _is_same(fields, document)
 
@@ -214,9 +215,17 @@ def _is_same(found: Any, value: Any) -> bool:  # noqa: ANN401 - what a table hol
 
 def _is_text_of(text: str, value: Any) -> bool:  # noqa: ANN401 - any JSON value
     try:
-        return _is_equal(json.loads(text, parse_float=Decimal), value)
-    except ValueError:
+        return _is_equal(json.loads(text, parse_float=_decimal), value)
+    except (ValueError, RecursionError):
         return False
+
+
+def _decimal(number: str) -> Decimal | str:
+    """The number; as it is written if its exponent is beyond those of decimals."""
+    try:
+        return Decimal(number)
+    except InvalidOperation:
+        return number
 
 
 def _is_equal(found: Any, value: Any) -> bool:  # noqa: ANN401 - any JSON values

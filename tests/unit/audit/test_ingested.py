@@ -67,6 +67,10 @@ def test_where_each_record_is_a_row_it_needs_a_value_and_no_key(key, value, told
         ('{"l": [1, 2]}', {"l": [1]}, False),
         ('{"o": {"a": 1.50}}', {"o": '{"a":1.5}'}, True),
         ('{"n": 1e400}', {"n": "1e400"}, True),
+        ('{"n": 1e9999999999999999999}', {"n": "1e9999999999999999999"}, True),
+        ('{"o": {"n": 1e9999999999999999999}}', {"o": '{"n":"1e9999999999999999999"}'}, True),
+        ('{"o": {"n": 1}}', {"o": '{"n":1e9999999999999999999}'}, False),
+        ('{"o": {"n": 1}}', {"o": "[" * 100_000}, False),
         ('{"n": true}', {"n": 1}, False),
         ('{"s": "1"}', {"s": "1"}, True),
         ('{"t": {"n": 123456789.12345678901}}', {"t": '{"n":"123456789.12345678901"}'}, True),
@@ -77,6 +81,7 @@ def test_a_row_is_that_of_its_record_in_the_types_that_the_table_has(document, f
     assert Expected("a", 0, 3, NOON, document).is_in(row) == is_in
     assert not Expected("a", 0, 4, NOON, document).is_in(row)
     assert not Expected(None, 0, 3, NOON, document).is_in(row)
+    assert not Expected("a", 0, 3, NOON, document).is_in({**row, "kafka_timestamp": None})
 
 
 def test_the_log_of_a_delta_table_may_hold_line_breaks_of_its_rows(tmp_path):
