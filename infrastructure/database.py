@@ -67,7 +67,7 @@ class Database:
             # Without a pool, no connection is reused that the server has closed.
             engine = create_engine(url, poolclass=NullPool, hide_parameters=True)
         except ModuleNotFoundError as error:
-            msg = f"{VARIABLE} names a PostgreSQL, which needs the Python package psycopg: `pip install 'streamgauge[postgres]'`"
+            msg = f"{VARIABLE} names a PostgreSQL, which needs the Python package psycopg: in the clone, `make setup` or `pip install '.[postgres]'` installs it"
             raise StreamgaugeError(msg) from error
         if kind == "sqlite":  # readers do not block a batch
             event.listen(engine, "connect", lambda connection, _: connection.execute("PRAGMA journal_mode = wal"))

@@ -68,4 +68,6 @@ def traces() -> None:
 
 
 def _missing(error: ModuleNotFoundError, *, extra: str) -> StreamgaugeError:
-    return StreamgaugeError(f"the Python package {error.name} is missing: `pip install 'streamgauge[{extra}]'`")
+    return StreamgaugeError(
+        f"the Python package {error.name} is missing: in the clone, `make setup` or `pip install '.[{extra}]'` installs it"
+    )
