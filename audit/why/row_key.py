@@ -47,13 +47,15 @@ class Wanted:
         for key in keys:
             for name, actual in key.items():
                 known.setdefault(name, set()).add(_text(actual))
+        if not known:
+            return "the table has no rows"
         everything = set().union(*known.values())
         asked = [(name, value, known.get(name, set())) for name, value in self.by_name.items()]
         asked += [("", value, everything) for value in self.anywhere]
         for name, value, values in asked:
             text = _text(value)
             if not any(_fits(value, actual) for actual in values):
-                near = difflib.get_close_matches(text, values, NEAREST, 0) or ["none, as there are no rows"]
+                near = difflib.get_close_matches(text, values, NEAREST, 0)
                 return f"no row has {f'{name}={text}' if name else text}; the nearest: {', '.join(near)}"
         return "no row has all of these values"
 

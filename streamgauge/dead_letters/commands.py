@@ -35,8 +35,10 @@ def newest(
     letters = newest_letters(Settings.from_environment().kafka, limit, reason)
     if output_format == "json":
         sys.stdout.write(as_json(letters) + "\n")
-    else:
+    elif letters:
         out.print(as_table(letters, out.width))
+    else:
+        out.print("no dead letters" if reason is None else f"none of the newest {limit} dead letters has this reason; --limit reads more")
 
 
 @dead_letters.command()

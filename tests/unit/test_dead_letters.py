@@ -5,8 +5,11 @@ import ast
 import orjson
 import pytest
 from rich.console import Console
+from typer.testing import CliRunner
 
 from infrastructure.kafka.dead_letters import letter_of, readable, source_of
+from streamgauge.cli import app
+from streamgauge.dead_letters import newest
 from streamgauge.dead_letters.newest import as_json, as_table
 
 
@@ -98,3 +101,15 @@ def test_the_table_has_room_for_the_excerpt_and_obeys_nobody():
     assert "\x1b" not in table
     assert "xxx" in table
     assert max(map(len, table.splitlines())) <= 80
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ([], "no dead letters\n"),
+        (["--reason", "JSON", "--limit", "7"], "none of the newest 7 dead letters has this reason; --limit reads more\n"),
+    ],
+)
+def test_without_a_letter_to_show_the_command_says_so(options, said, monkeypatch):
+    monkeypatch.setattr(newest, "newest_letters", lambda *_: [])
+    assert CliRunner().invoke(app, ["dead-letters", *options]).stdout == said
