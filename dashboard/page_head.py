@@ -58,24 +58,24 @@ def is_standing_still() -> bool:
     return bool(st.session_state.get(_STANDS_STILL, False))
 
 
-def _show_freshness(snapshot: Snapshot, now: datetime, *, is_recorded: bool) -> None:
+def _show_freshness(snapshot: Snapshot, now: datetime) -> None:
     if is_standing_still():
         st.badge(f"Paused at {formats.clock(now)}", icon=":material/pause:", color="gray")
     else:
-        states.show_freshness(snapshot, now, is_recorded=is_recorded)
+        states.show_freshness(snapshot, now)
     st.toggle("Pause", key=_PAUSED, bind="query-params", help="Stop refreshing. A change of a filter still shows the newest data.")
 
 
-def snapshot_under(title: str, topic: Topic, waiting: str, *, is_recorded: bool = False) -> Snapshot | None:
+def snapshot_under(title: str, topic: Topic, waiting: str) -> Snapshot | None:
     """Draws the head of a page about `topic`. Returns the current table, or None while there is nothing to draw below.
 
-    waiting: what an empty topic waits for, and how to start it. is_recorded: see `state_of`.
+    waiting: what an empty topic waits for, and how to start it.
     """
-    tables = snapshots_under(title, (topic,), waiting, is_recorded=is_recorded)
+    tables = snapshots_under(title, (topic,), waiting)
     return tables[0] if tables else None
 
 
-def snapshots_under(title: str, topics: Iterable[Topic], waiting: str, *, is_recorded: bool = False) -> tuple[Snapshot, ...]:
+def snapshots_under(title: str, topics: Iterable[Topic], waiting: str) -> tuple[Snapshot, ...]:
     """Draws the head of a page about several topics, the most important first.
 
     Returns the current tables, some of which may be empty; none while all are.
@@ -86,9 +86,9 @@ def snapshots_under(title: str, topics: Iterable[Topic], waiting: str, *, is_rec
         st.title(title, anchor=False, width="content")
         with st.container(horizontal=True, vertical_alignment="center", width="content"):
             show_verdict(first.kafka, first.topic)
-            _show_freshness(first, now, is_recorded=is_recorded)
+            _show_freshness(first, now)
     has_rows = any(snapshot.rows for snapshot in snapshots)
-    states.show_state(first, now, waiting, has_page=not has_rows, is_recorded=is_recorded)
+    states.show_state(first, now, waiting, has_page=not has_rows)
     for other in snapshots[1:]:
         # A problem that all tables share is shown once.
         if states.state_of(other, now) is not states.state_of(first, now) and has_rows:

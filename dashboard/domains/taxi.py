@@ -132,7 +132,7 @@ def by_hour_of_day(rides: pd.DataFrame) -> pd.DataFrame:
 
 @refreshing
 def page() -> None:
-    snapshot = snapshot_under(DOMAIN.title, TOPIC, _WAITING, is_recorded=True)
+    snapshot = snapshot_under(DOMAIN.title, TOPIC, _WAITING)
     if snapshot is not None:
         _show(snapshot)
 

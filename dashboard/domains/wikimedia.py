@@ -130,8 +130,7 @@ def bytes_by_minute(wikis: pd.DataFrame) -> pd.DataFrame:
 @page_head.refreshing
 def page() -> None:
     settings = page_head.dashboard_settings()
-    is_recorded = wikimedia_stream.is_recorded(settings)
-    snapshots = page_head.snapshots_under(DOMAIN.title, (TOPIC, WIKIS_TOPIC), _WAITING, is_recorded=is_recorded)
+    snapshots = page_head.snapshots_under(DOMAIN.title, (TOPIC, WIKIS_TOPIC), _WAITING)
     if not snapshots:
         return
     of_edits, of_wikis = snapshots

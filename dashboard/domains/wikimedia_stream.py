@@ -40,11 +40,6 @@ def sources_of(records: Iterable[Message]) -> list[str]:
     return sorted({source for moment, source in moments if newest - moment <= ONE_SOURCE})
 
 
-def is_recorded(settings: Settings) -> bool:
-    """Whether the newest events are of a recording."""
-    return sources_of(tail(settings.kafka, SOURCE_TOPIC).answer) == ["recorded"]
-
-
 def show_source(settings: Settings, now: datetime) -> None:
     """Draws badges: the source of the records, and the age of the last one."""
     records = tail(settings.kafka, SOURCE_TOPIC).answer

@@ -1,4 +1,4 @@
-"""The states that all pages share: connecting, unreachable, empty, stale, ended, live. A problem is shown once, with what to do."""
+"""The states that all pages share: connecting, unreachable, empty, stale, live. A problem is shown once, with what to do."""
 
 from datetime import datetime, timedelta
 from enum import Enum
@@ -21,12 +21,11 @@ class State(Enum):
     UNREACHABLE = "unreachable"
     EMPTY = "empty"
     STALE = "stale"
-    ENDED = "ended"
     LIVE = "live"
 
 
-def state_of(snapshot: Snapshot, now: datetime, *, is_recorded: bool = False) -> State:
-    """The state of a result topic at `now` (UTC). is_recorded: its events are a recording, which ends; until then it is live."""
+def state_of(snapshot: Snapshot, now: datetime) -> State:
+    """The state of a result topic at `now` (UTC)."""
     if snapshot.error is not None:
         return State.UNREACHABLE
     if not snapshot.is_read:
@@ -34,14 +33,14 @@ def state_of(snapshot: Snapshot, now: datetime, *, is_recorded: bool = False) ->
     if not snapshot.rows:
         return State.EMPTY
     if snapshot.newest_record_at is None or now - snapshot.newest_record_at > STALE_AFTER:
-        return State.ENDED if is_recorded else State.STALE
+        return State.STALE
     return State.LIVE
 
 
-def show_freshness(snapshot: Snapshot, now: datetime, *, is_recorded: bool) -> None:
+def show_freshness(snapshot: Snapshot, now: datetime) -> None:
     """Draws a badge with the state and the age of the newest result."""
     last = "" if snapshot.newest_record_at is None else f"last update {duration(now - snapshot.newest_record_at)} ago"
-    match state_of(snapshot, now, is_recorded=is_recorded):
+    match state_of(snapshot, now):
         case State.CONNECTING:
             st.badge("Connecting", icon=":material/sync:", color="gray")
         case State.UNREACHABLE:
@@ -50,19 +49,17 @@ def show_freshness(snapshot: Snapshot, now: datetime, *, is_recorded: bool) -> N
             st.badge("Waiting for events", icon=":material/hourglass_empty:", color="gray")
         case State.STALE:
             st.badge(f"Stale · {last}", icon=":material/schedule:", color="orange")
-        case State.ENDED:
-            st.badge(f"Recording ended · {last}", icon=":material/history:", color="blue")
         case State.LIVE:
             st.badge(f"Live · {last}", icon=":material/sensors:", color="green")
 
 
-def show_state(snapshot: Snapshot, now: datetime, what_starts_it: str, *, has_page: bool = True, is_recorded: bool = False) -> None:
+def show_state(snapshot: Snapshot, now: datetime, what_starts_it: str, *, has_page: bool = True) -> None:
     """Draws a message unless the state is normal.
 
     what_starts_it: what an empty topic waits for, and how to start it. has_page: whether an empty table has the page to itself; otherwise
     its message is one line above the other tables.
     """
-    state = state_of(snapshot, now, is_recorded=is_recorded)
+    state = state_of(snapshot, now)
     if state is State.CONNECTING:
         text = f"Reading topic {snapshot.topic} from Kafka at {snapshot.kafka}."
         _without_rows("sync", "Connecting", text, has_page=has_page)
@@ -80,12 +77,6 @@ def show_state(snapshot: Snapshot, now: datetime, what_starts_it: str, *, has_pa
             f"{formats.clock(snapshot.newest_record_at)}; what is shown was right then. "
             "If events should be arriving, the Overview page says whether they do, and whether the queries run.",
             icon=":material/schedule:",
-        )
-    elif state is State.ENDED and snapshot.newest_record_at is not None:
-        st.info(
-            f"**The recording has ended,** or was stopped. The last result came at {formats.clock(snapshot.newest_record_at)}. "
-            "The producer starts it again where it stopped.",
-            icon=":material/history:",
         )
     show_unreadable(snapshot)
 
