@@ -114,6 +114,16 @@ def test_killed_in_the_middle_of_a_batch_the_result_is_ahead_of_the_checkpoint_a
     assert (outcome["verdict"], outcome["records"], outcome["rows"]["ahead"]) == ("right", documents, 0)
 
 
+def test_the_state_of_a_query_can_be_read_while_it_runs(real_time):
+    with running(real_time):
+        see(real_time, 1, 0)
+        checkpointed(real_time)
+        last = checkpoint_of(real_time).last_committed
+        state = succeed("state", QUERY, "--rows", settings=real_time).stdout
+        changes = succeed("state", QUERY, "--changes", "0", str(last), settings=real_time).stdout
+    assert [text.count("cam-1-0") for text in (state, changes)] == [1, 1]
+
+
 def test_killed_before_its_first_checkpoint_a_query_starts_again_and_counts_all(real_time):
     with killed_at_the_end(replace(real_time, real_time="1 hour"), QUERY):
         see(real_time, 1, 0)
