@@ -21,6 +21,7 @@ from audit.checks.dead_letters import DeadLetters
 from audit.checks.store import Store
 from audit.reading.lake_files import delta_files, delta_rows
 from audit.reading.read_range import read_range_of
+from audit.values.documents import NO_CLOCK
 from audit.values.json_texts import json_text
 from audit.verdicts.comparison import Difference, Kind, differences, kinds_by_key
 from audit.verdicts.verdict import RowCounts, Verdict
@@ -88,8 +89,9 @@ def documents_of(records: pa.Table, *, append: bool = False) -> pa.Table:
     """The records with their texts in column `document`, null for a deletion; and in `problem` why one cannot be stored."""
     texts: list[str | None] = []
     problems: list[str | None] = []
-    for key, value in zip(records["key"].to_pylist(), records["value"].to_pylist(), strict=True):
-        reason = _problem(key, value, append=append)
+    columns = (records["key"].to_pylist(), records["value"].to_pylist(), records["clock"].is_null().to_pylist())
+    for key, value, has_no_clock in zip(*columns, strict=True):
+        reason = NO_CLOCK if has_no_clock else _problem(key, value, append=append)
         problems.append(reason)
         texts.append(value.decode() if reason is None and value is not None else None)
     table = records.drop_columns("problem").append_column("problem", pa.array(problems, pa.string()))

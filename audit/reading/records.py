@@ -15,7 +15,7 @@ from infrastructure.errors import StreamgaugeError
 from infrastructure.kafka.client_options import client_options
 from infrastructure.kafka.cluster import KafkaCluster
 from infrastructure.kafka.errors import no_answer
-from infrastructure.kafka.record_clock import LAST_CLOCK_MS, clock_ms_of
+from infrastructure.kafka.record_clock import LAST_CLOCK_MS, NO_TIMESTAMP_MS, clock_ms_of
 from infrastructure.kafka.record_headers import headers_of
 from infrastructure.kafka.topic_ends import METADATA_SECONDS
 from infrastructure.settings import Settings
@@ -36,7 +36,7 @@ SCHEMA = pa.schema(
         "headers": pa.list_(pa.struct({"name": pa.string(), "value": pa.binary()})),
     }
 )
-"""clock: the time against which events count as being in the future; null, as timestamp, if Kafka's timestamp is after the year 2999.
+"""clock: the time against which events count as being in the future; null, as timestamp, if Kafka's timestamp is not of the years 1970 to 2999.
 problem: why a line of a file is no document."""
 _OPTIONS = {
     "enable.partition.eof": True,
@@ -175,4 +175,4 @@ def _lines(files: Iterable[SourceFile]) -> Iterator[pa.Table]:
 def _times(message: Message) -> tuple[int | None, int | None]:
     """The columns timestamp and clock."""
     timestamp_ms = message.timestamp()[1]
-    return (timestamp_ms, clock_ms_of(message)) if 0 <= timestamp_ms <= LAST_CLOCK_MS else (None, None)
+    return (timestamp_ms, clock_ms_of(message)) if NO_TIMESTAMP_MS <= timestamp_ms <= LAST_CLOCK_MS else (None, None)

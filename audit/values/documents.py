@@ -10,7 +10,7 @@ from infrastructure.registry.avro_reader import AvroReader, schema_id_of
 
 Value = Mapping[str, Any]
 """What an Avro record says."""
-NO_CLOCK = "the record's Kafka timestamp is after the year 2999; expected milliseconds since 1970"
+NO_CLOCK = "the record's Kafka timestamp is not of the years 1970 to 2999; expected milliseconds since 1970"
 
 
 def json_documents(records: pa.Table) -> pa.Table:

@@ -13,6 +13,8 @@ CLOCK_MS = "clock_ms"
 """Header name. The value is ms since 1970 in decimal digits."""
 LAST_CLOCK_MS = 32_503_679_999_999
 """The end of the year 2999."""
+NO_TIMESTAMP_MS = -1
+"""Kafka's timestamp of a record without one, as some clients write it. Spark reads it as a time, like any other."""
 
 
 def clock_header(clock_ms: int) -> tuple[str, bytes]:

@@ -11,6 +11,7 @@ from pyspark.sql import types as T  # noqa: N812
 from pipeline.formats.json_text import as_text, is_lost, is_rounded, json_reason, may_be_lost, names_differ_in_case_only
 from pipeline.ingest.json_types import RESERVED, WITHOUT_CORRUPT_RECORD
 from pipeline.sinks.dead_letters import dead_letters
+from pipeline.sources.kafka import NO_CLOCK
 from pipeline.spark.session import session_config
 
 MAX_LEVELS = 100
@@ -117,7 +118,8 @@ def _reason(*, append: bool) -> Column:
     key, value = F.col("key").cast("string"), F.col("value").cast("string")
     is_object, has_rows_per_key = value.rlike(r"\A\s*\{"), F.lit(not append)
     return (
-        F.when(has_rows_per_key & key.isNull(), "no key")
+        F.when(F.col("clock").isNull(), NO_CLOCK)
+        .when(has_rows_per_key & key.isNull(), "no key")
         .when(~F.is_valid_utf8(key), "the key is not UTF-8")
         .when(has_rows_per_key & F.col("value").isNull(), F.lit(None).cast("string"))
         .otherwise(

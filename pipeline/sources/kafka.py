@@ -18,7 +18,7 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 from contract.checkpoints.contents import Offsets, Partition, nested, offsets_of
 from infrastructure.errors import StreamgaugeError
 from infrastructure.kafka.errors import no_answer, no_topic
-from infrastructure.kafka.record_clock import CLOCK_MS, LAST_CLOCK_MS
+from infrastructure.kafka.record_clock import CLOCK_MS, LAST_CLOCK_MS, NO_TIMESTAMP_MS
 from infrastructure.kafka.topic_ends import EARLIEST, METADATA_SECONDS, NEWEST, first_and_end_offsets, list_offsets, partitions_by_topic
 from infrastructure.settings import Settings
 from pipeline.spark.kafka_options import kafka_options
@@ -28,7 +28,7 @@ RECORD = tuple(column.split()[0] for column in RECORD_SCHEMA.split(", "))
 """The columns of a record. timestamp is Kafka's; clock: see `clock`."""
 ORIGIN = ("topic", "partition", "offset")
 """The columns that identify a record."""
-NO_CLOCK = "the record's Kafka timestamp is after the year 2999; expected milliseconds since 1970"
+NO_CLOCK = "the record's Kafka timestamp is not of the years 1970 to 2999; expected milliseconds since 1970"
 MAX_TIMESTAMP_MS = (2**63 - 1) // 1000
 """Spark counts microseconds in 64 bits, and its Kafka source fails at each record with a later timestamp, whichever columns are read."""
 ANSWER_SECONDS = 10
@@ -152,7 +152,7 @@ def _loaded(reader: DataFrameReader | DataStreamReader, settings: Settings, opti
 def clock() -> Column:
     """The clock of a record, a timestamp, from the columns timestamp, timestampType and headers of Spark's Kafka source.
 
-    Null for a Kafka timestamp after the year 2999, such as one in microseconds: a watermark would follow it.
+    Null for a Kafka timestamp that is not of the years 1970 to 2999, such as one in microseconds: a watermark would follow it.
     """
     stated = F.filter("headers", lambda header: header["key"] == CLOCK_MS)
     # The cast alone would accept blanks and signs.
@@ -160,7 +160,8 @@ def clock() -> Column:
     clock_ms = F.when(text.rlike(r"\A[0-9]{1,14}\z"), text.cast("long"))
     is_stated = (F.col("timestampType") == _CREATE_TIME) & (clock_ms <= LAST_CLOCK_MS)
     record_clock = F.when(is_stated, F.timestamp_millis(clock_ms)).otherwise(F.col("timestamp"))
-    return F.when(F.col("timestamp") <= F.timestamp_millis(F.lit(LAST_CLOCK_MS)), record_clock)
+    first, last = (F.timestamp_millis(F.lit(ms)) for ms in (NO_TIMESTAMP_MS, LAST_CLOCK_MS))
+    return F.when(F.col("timestamp").between(first, last), record_clock)
 
 
 def latest_event(future: str) -> Column:

@@ -31,6 +31,7 @@ from pipeline.ingest.records import newest, observed_type, parsed, table_rows, u
 from pipeline.ingest.upsert import learned, merge
 from pipeline.lake.maintenance import maintain_delta
 from pipeline.lake.tables import LakeTable
+from pipeline.sources.kafka import NO_CLOCK
 from pipeline.spark.errors import SparkFailure
 
 if HAS_DELTA:
@@ -130,6 +131,14 @@ def test_what_no_table_can_take_is_a_dead_letter_with_its_reason(record):
         assert json.loads(letter.key) == {"offset": int(headers["offset"]), "partition": 3, "reader": "ingest-events", "topic": "events"}
     assert told == {offset: reason for offset, (*_, reason) in enumerate(REASONS) if reason}
     assert {row.kafka_offset for row in newest(usable(records)).collect()} == set(range(len(REASONS))) - set(told)
+
+
+@pytest.mark.parametrize("append", [False, True])
+def test_a_record_whose_time_is_in_microseconds_is_a_dead_letter(record, append):
+    records = record(("a", {"n": 1}, 0, 0), ("a", None, 0, 1), (None, {"n": 1}, 0, 2)).withColumn("clock", F.lit(None).cast("timestamp"))
+    letters = unusable(records, "ingest-events", append=append).collect()
+    assert [{header.key: header.value.decode() for header in letter.headers}["reason"] for letter in letters] == [NO_CLOCK] * 3
+    assert usable(records, append=append).isEmpty()
 
 
 def test_where_each_record_is_a_row_it_needs_a_value_and_no_key(record):

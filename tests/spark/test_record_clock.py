@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME
 
-from infrastructure.kafka.record_clock import CLOCK_MS, LAST_CLOCK_MS, clock_header, clock_ms_of
+from infrastructure.kafka.record_clock import CLOCK_MS, LAST_CLOCK_MS, NO_TIMESTAMP_MS, clock_header, clock_ms_of
 from pipeline.sources.kafka import clock
 
 TIMESTAMP_MS = 1_767_268_800_123
@@ -68,3 +68,11 @@ def test_what_is_no_clock_leaves_kafkas_timestamp(spark):
 def test_where_the_broker_sets_timestamps_no_producer_states_its_clock(spark):
     set_by_broker = FakeMessage([clock_header(STATED_MS)], TIMESTAMP_LOG_APPEND_TIME)
     assert both(spark, [set_by_broker]) == ([TIMESTAMP_MS], [TIMESTAMP_MS])
+
+
+def test_a_timestamp_is_a_clock_if_it_is_of_the_years_1970_to_2999_or_there_is_none(spark):
+    clocks = {-62_135_596_800_000: None, -2: None, NO_TIMESTAMP_MS: -1, 0: 0, LAST_CLOCK_MS: LAST_CLOCK_MS, LAST_CLOCK_MS + 1: None}
+    columns = ("timestamp_millis(ms) AS timestamp", "0 AS timestampType", "array(struct('a' AS key, binary('b') AS value)) AS headers")
+    frame = spark.createDataFrame([(ms,) for ms in clocks], "ms long").selectExpr("ms", *columns)
+    found = frame.select("ms", clock().alias("clock")).selectExpr("ms", "unix_millis(clock) AS clock").collect()
+    assert {row.ms: row.clock for row in found} == clocks

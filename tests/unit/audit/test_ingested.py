@@ -13,8 +13,8 @@ from audit.reading.lake_files import delta_files, delta_names
 NOON = datetime(2026, 1, 1, 12)  # noqa: DTZ001 - as DuckDB has it
 
 
-def problem(key, value, *, append=False):
-    table = records("orders", value)
+def problem(key, value, *, append=False, clock=NOON):
+    table = records("orders", value, clock=clock)
     with_key = table.set_column(table.schema.get_field_index("key"), "key", pa.array([key], pa.binary()))
     (row,) = documents_of(with_key, append=append).to_pylist()
     return row["problem"] or row["document"]
@@ -53,6 +53,13 @@ def test_a_record_is_stored_as_it_is_or_has_a_reason(key, value, told):
 )
 def test_where_each_record_is_a_row_it_needs_a_value_and_no_key(key, value, told):
     assert problem(key, value, append=True) == told
+
+
+@pytest.mark.parametrize(("key", "value"), [(b"a", b'{"n": 1}'), (b"a", None), (None, b"{}")])
+def test_a_record_whose_time_is_in_microseconds_is_not_stored(key, value):
+    assert (
+        problem(key, value, clock=None) == "the record's Kafka timestamp is not of the years 1970 to 2999; expected milliseconds since 1970"
+    )
 
 
 @pytest.mark.parametrize(

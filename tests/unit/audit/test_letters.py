@@ -110,7 +110,10 @@ def test_a_letter_tells_its_record_also_of_centuries_to_come_and_a_long_value_is
     assert letter.reasons == [f"not JSON; only its first {MAX_VALUE_BYTES:,} bytes are kept"]
 
 
-def test_a_record_after_the_year_2999_has_no_time_and_that_is_its_reason():
+def test_a_record_after_the_year_2999_has_any_time_and_that_is_its_reason():
     (letter,) = letters("nest-dead-letters", b'{"devices":{}}', clock=None).values()
     assert "timestamp" not in letter.headers
-    assert letter.reasons == ["the record's Kafka timestamp is after the year 2999; expected milliseconds since 1970"]
+    assert letter.reasons == ["the record's Kafka timestamp is not of the years 1970 to 2999; expected milliseconds since 1970"]
+    for time in ("3000-01-01T00:00:00.000Z", "+49861-11-08T21:20:00.000Z"):
+        assert letter.matches(Letter({**letter.headers, "timestamp": time}, letter.digest, letter.reasons)), time
+    assert not letter.matches(Letter({"timestamp": time}, letter.digest, letter.reasons))

@@ -2,11 +2,13 @@
 
 from collections import Counter
 from contextlib import closing
+from datetime import datetime
 
 from auditing import STATS, Kafka
 from raw_records import write_raw
 
 from audit.reading.records import AT_ONCE, RecordReader
+from infrastructure.kafka.record_clock import LAST_CLOCK_MS
 
 
 def test_one_reader_reads_any_parts_of_topics_one_after_the_other(tmp_path):
@@ -51,3 +53,20 @@ def test_a_header_whose_name_is_not_utf_8_is_one_without_a_name(tmp_path):
     with closing(RecordReader(kafka.settings)) as reader:
         (table,) = reader.between({("nest-logs", 0): 0}, {("nest-logs", 0): 20})
     assert table["headers"].to_pylist() == [[{"name": "\ufffd", "value": b"1"}, {"name": "b", "value": b"2"}]] * 20
+
+
+def test_the_time_of_a_record_is_one_of_the_years_1970_to_2999_or_that_of_records_without_one(tmp_path):
+    kafka, partition = Kafka(tmp_path), ("nest-logs", 0)
+    times = {
+        -1: datetime(1969, 12, 31, 23, 59, 59, 999_000),  # noqa: DTZ001 - as DuckDB has it
+        -2: None,
+        0: datetime(1970, 1, 1),  # noqa: DTZ001
+        LAST_CLOCK_MS: datetime(2999, 12, 31, 23, 59, 59, 999_000),  # noqa: DTZ001
+        LAST_CLOCK_MS + 1: None,
+    }
+    for timestamp_ms in times:
+        write_raw(kafka.settings, "nest-logs", b"{}", timestamp_ms=timestamp_ms)
+    with closing(RecordReader(kafka.settings)) as reader:
+        (table,) = reader.between({partition: 0}, {partition: len(times)})
+    for column in ("timestamp", "clock"):
+        assert table[column].to_pylist() == list(times.values()), column
