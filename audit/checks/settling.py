@@ -55,7 +55,8 @@ class TableProgress(Progress):
 class Recounted:
     """The rows, by key, that are not settled. committed: of the committed batches. planned: with the batch under way.
 
-    fold_state: after the committed batches. unknown_keys: of rows that depend on records of which it is not known whether they were late.
+    fold_state: after the committed batches. unknown_keys: of rows that depend on records of which it is not known whether they counted.
+    contested: how many events have reports that differ.
     """
 
     committed: Written
@@ -63,6 +64,7 @@ class Recounted:
     fold_state: dict[Any, Any]
     totals: Lateness
     unknown_keys: frozenset[bytes]
+    contested: int
 
 
 @dataclass(frozen=True)

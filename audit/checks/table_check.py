@@ -132,7 +132,7 @@ class TableCheck(IncrementalCheck[TableProgress]):
             faults.append(
                 f"{progress.wrongly_late:,} events count nowhere, though they came in time on their own partition: the watermark was ahead of every event that counts; recount with `streamgauge reset {table.query}`"
             )
-        differences, notes = compared.comparison.differences(), self._notes(totals.unknown_rows)
+        differences, notes = compared.comparison.differences(), self._notes(totals.unknown_rows, compared.recounted.contested)
         return self.read_range.verdict(table, +counts, notes, lateness=totals, differences=differences, faults=faults)
 
     def compared(self) -> Compared:
@@ -187,7 +187,10 @@ class TableCheck(IncrementalCheck[TableProgress]):
         if read_range.planned > read_range.committed:
             planned = written(read_range.planned, "true", deepcopy(progress.fold_state))
         unknown_keys = frozenset(written(read_range.planned, f"lateness = {UNKNOWN}") if totals.unknown_rows else ())
-        return Recounted(committed, planned, fold_state, totals, unknown_keys)
+        contested, contested_keys = (
+            (0, frozenset[bytes]()) if table.fold else recount.contested(table, read_range.watermark_ms(read_range.planned), condition)
+        )
+        return Recounted(committed, planned, fold_state, totals, unknown_keys | contested_keys, contested)
 
     def _comparison(self, topic_rows: Mapping[bytes, Found | None], expected: Mapping[bytes, Row], recounted: Recounted) -> Comparison:
         table, progress = self._table, self.progress
@@ -217,7 +220,7 @@ class TableCheck(IncrementalCheck[TableProgress]):
     def _is_within(self, key: bytes) -> bool:
         return self._span == _EVER or self._span.has(key)
 
-    def _notes(self, unknown_rows: int) -> list[str]:
+    def _notes(self, unknown_rows: int, contested: int) -> list[str]:
         others = [
             str(place.name)
             for place in others_of_query(self.read_range.place.name, self.settings)
@@ -225,8 +228,10 @@ class TableCheck(IncrementalCheck[TableProgress]):
         ]
         unknown = f"some batches are not in the journal: of {unknown_rows:,} rows it is not known whether they came too late, and results that they touch and that differ are not counted as wrong"
         unbounded = "no batch is known to have only events before --from, less the margin of docs/verify.md: read from the first record on"
+        differing = f"{contested:,} events were reported more than once, with different contents: which report counts is chance, and results that they touch and that differ are not counted as wrong"
         return [
             *([unknown] if unknown_rows else []),
+            *([differing] if contested else []),
             *([unbounded] if self._span.start is not None and not self._starts_later else []),
             *([f"it has also run as {', '.join(others)}, into the same topic"] if others else []),
         ]

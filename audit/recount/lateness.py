@@ -59,6 +59,15 @@ COUNTED = f"""
     SELECT DISTINCT ON ({{key}}) * FROM judged WHERE lateness <> {LATE} AND {{condition}}
 """
 
+CONTESTED = f"""
+    CREATE OR REPLACE TEMP VIEW counted AS
+    SELECT judged.* FROM judged SEMI JOIN (
+        SELECT {{key}} FROM judged WHERE lateness <> {LATE} GROUP BY ALL HAVING min(hash({{content}})) <> max(hash({{content}}))
+    ) USING ({{key}})
+    WHERE lateness <> {LATE} AND {{condition}}
+"""
+"""As COUNTED, but all reports of those events alone of which not all reports say the same: Spark counts the one that it happens to read first."""
+
 ALL = """
     CREATE OR REPLACE TEMP VIEW counted AS
     SELECT * FROM judged WHERE {condition}

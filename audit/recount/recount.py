@@ -119,6 +119,16 @@ class Recount:
             by_key.setdefault(canonical_key(row, table.key), []).append(None if is_deletion else value)
         return by_key
 
+    def contested(self, table: Table, until_ms: int, condition: str) -> tuple[int, frozenset[bytes]]:
+        """How many events have reports that differ, and the keys of the rows that one of these reports may have made what they are."""
+        own = set(lateness.STRETCHES.names) | {"offset", "fact", "lateness"}
+        names = [name for name, *_ in self.database.execute("DESCRIBE judged").fetchall() if name not in own]
+        key, content = ", ".join(table.event_key), ", ".join(f'"{name}"' for name in names)
+        self.database.execute(lateness.CONTESTED.format(key=key, content=content, condition=condition))
+        (number,) = self.database.execute(f"SELECT count(DISTINCT ({key})) FROM counted").fetchall()[0]
+        rows = self._rows(table, until_ms) if number else []
+        return int(number), frozenset(canonical_key(row, table.key) for row in rows)
+
     def with_facts(self, table: Table, until_ms: int, condition: str, view: str = lateness.COUNTED) -> list[Row]:
         """The rows of a table's SQL, each with the facts that it is made of: their numbers in `judged`. view: makes `counted`."""
         self.database.execute(view.format(key=", ".join(table.distinct or table.event_key), condition=condition))
