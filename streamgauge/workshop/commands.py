@@ -26,7 +26,8 @@ def listed(context: typer.Context) -> None:
     every = labs.all_labs()
     for lab in every:
         out.print(f"{lab.number:2}  {lab.title:{max(len(lab.title) for lab in every)}}  {lab.state}".rstrip())
-    if following := next((lab for lab in every if lab.state != "done"), None):
+    left = [lab for lab in every if lab.state != "done"]
+    if following := next((lab for lab in left if lab.state), None) or next(iter(left), None):
         out.print(f"\nnext: streamgauge workshop {'check' if following.state else 'start'} {following.number}")
 
 

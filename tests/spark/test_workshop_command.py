@@ -89,6 +89,11 @@ def test_the_list_shows_how_far_the_learner_is(workshop):
     assert workshop().stdout.endswith("next: streamgauge workshop start 2\n")
 
 
+def test_who_has_begun_with_a_later_lab_goes_on_with_that(workshop):
+    workshop("start", 2)
+    assert workshop().stdout.endswith("next: streamgauge workshop check 2\n")
+
+
 def test_a_start_and_a_reset_lose_nothing_that_the_learner_wrote(workshop):
     workshop("start", 1)
     exercise = lab_of(1).exercise
