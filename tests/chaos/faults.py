@@ -20,7 +20,8 @@ from contract.domains.taxi import NYC_TAXI
 from contract.domains.wikimedia import WIKIMEDIA
 from infrastructure.kafka.cluster import close_producer
 from infrastructure.kafka.recent_records import last_records
-from infrastructure.kafka.record_clock import clock_header
+from infrastructure.kafka.record_clock import CLOCK_MS, clock_header
+from infrastructure.kafka.record_headers import headers_of
 from infrastructure.kafka.topic_ends import partitions_by_topic
 from infrastructure.kafka.writing import Sent, write_records
 
@@ -55,10 +56,8 @@ def _kill_producer(system: System, rng: random.Random) -> None:
 def _send_odd_values(system: System, rng: random.Random) -> None:
     for topic in SOURCES:
         # By the clock of the simulation, so that none of them is ahead of all events to come.
-        clock = max(
-            (header for record in last_records(system.settings.kafka, topic.name, 1) for header in record.headers() or []),
-            default=clock_header(0),
-        )
+        headers = [header for record in last_records(system.settings.kafka, topic.name, 1) for header in headers_of(record)]
+        clock = max((header for header in headers if header[0] == CLOCK_MS), default=clock_header(0))
         values = rng.sample(_odd_values(topic.name), _RECORDS)
         write_records(system.settings.kafka, topic.name, (Sent(b"%d" % number, value, [clock]) for number, value in enumerate(values)))
 
@@ -75,7 +74,7 @@ def _send_again(system: System, rng: random.Random) -> None:
         try:
             for record in last_records(kafka, topic.name, _RECORDS // topic.partitions):
                 time_ms = record.timestamp()[1] + rng.choice((-_DAY_MS, _DAY_MS))
-                producer.produce(topic.name, record.value(), record.key(), headers=record.headers(), timestamp=time_ms)
+                producer.produce(topic.name, record.value(), record.key(), headers=headers_of(record), timestamp=time_ms)
             unsent = producer.flush(ANSWER_SECONDS)
             assert not unsent, f"{unsent} records were not sent again"
         finally:

@@ -92,7 +92,7 @@ class Session:
     def _wait_until_all_is_read(self) -> None:
         deadline = time.monotonic() + DRAIN_SECONDS
         while behind := self._behind():
-            _ = self._system.pipeline.pid
+            _ = self._system.pipeline  # raises when it has ended by itself
             if time.monotonic() > deadline:
                 msg = f"after {DRAIN_SECONDS} s, there are records that no batch has committed: {'; '.join(behind)}"
                 raise StreamgaugeError(msg)
