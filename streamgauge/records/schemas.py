@@ -94,9 +94,9 @@ class Schemas:
 
 
 def _documents(values: DataFrame) -> DataFrame:
-    """The JSON objects among `values` that `ingest` would use, in a column `document`. The key and place that it needs of a record are invented."""
-    place = {"key": F.lit(b"key"), "partition": F.lit(0), "offset": F.lit(0), "timestamp": F.lit(None).cast("timestamp")}
-    return usable(values.withColumns(place)).select("document")
+    """The JSON objects among `values` that `ingest` would use, in a column `document`. The key, place and times that it needs of a record are invented."""
+    times = dict.fromkeys(("timestamp", "clock"), F.timestamp_millis(F.lit(0)))
+    return usable(values.withColumns({"key": F.lit(b"key"), "partition": F.lit(0), "offset": F.lit(0), **times})).select("document")
 
 
 def _tree(kind: T.DataType) -> list[str]:
