@@ -130,11 +130,11 @@ def state(
 ) -> None:
     """Show what a query keeps between batches, also while it runs: operators, rows, bytes; keys and values; timers; changes."""
     from contract.checkpoints.contents import Checkpoint
-    from contract.checkpoints.names import REAL_TIME, CheckpointName
+    from contract.checkpoints.names import CheckpointName
     from infrastructure.output.row_formats import show
     from pipeline.checkpoint.state import State, readable_batches
     from pipeline.running.reset import named
-    from pipeline.spark.session import REAL_TIME_CONFIG, running_session, session_config
+    from pipeline.spark.session import running_session
 
     if changes is not None and (batch is not None or timers or changes[0] > changes[1]):
         msg = "--changes expects FIRST not after LAST, and cannot be used with --batch or --timers"
@@ -143,9 +143,7 @@ def state(
     name = CheckpointName.of(query) or named(query, settings).checkpoint_name
     batches = readable_batches(name, settings, changes or ([] if batch is None else [batch]))
     after = batches[-1] if batch is None else batch
-    # In real-time mode, the files of the state have other names, which Spark takes from its settings and not from the checkpoint.
-    config = REAL_TIME_CONFIG if name.mode == REAL_TIME else {}
-    with running_session(settings) as spark, session_config(spark, config):
+    with running_session(settings) as spark:
         query_state = State(spark, Checkpoint(name.folder(settings)))
         if changes is not None:
             table = query_state.changes(changes, key or [], limit)

@@ -16,13 +16,14 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
 from contract.checkpoints.contents import Checkpoint
-from contract.checkpoints.names import CheckpointName
+from contract.checkpoints.names import REAL_TIME, CheckpointName
 from infrastructure.errors import StreamgaugeError
 from infrastructure.output.row_formats import Rows
 from infrastructure.settings import Settings
 from infrastructure.storage.paths import names_in
 from infrastructure.storage.removal import bytes_on_disk
 from pipeline.spark.errors import spark_errors
+from pipeline.spark.session import REAL_TIME_CONFIG
 
 MAX_FULLEST = 3
 _SOURCE_COLUMNS = {"key", "partition_id", "batch_id", "change_type"}
@@ -65,7 +66,7 @@ def readable_batches(name: CheckpointName, settings: Settings, wanted: Sequence[
 
 
 class State:
-    """The state in `checkpoint`, which has a committed batch.
+    """The state in `checkpoint`, which has a committed batch. spark: a session for this state alone.
 
     Rows have structs as dictionaries. keys: texts that must each equal a field of a row's key. limit: the number of rows to return at most.
     Every method raises StreamgaugeError when Spark cannot read the state, for example because its files have been deleted meanwhile.
@@ -73,6 +74,10 @@ class State:
 
     def __init__(self, spark: SparkSession, checkpoint: Checkpoint) -> None:
         self._spark, self._folder = spark, checkpoint.folder
+        name = CheckpointName.of(checkpoint.folder.name)
+        # In real-time mode, the files of the state have other names, which Spark takes from its settings and not from the checkpoint.
+        for setting, value in REAL_TIME_CONFIG.items() if name is not None and name.mode == REAL_TIME else ():
+            spark.conf.set(setting, value)
         _ = spark.streams  # starts Spark's coordinator of state stores, which the first streaming query starts otherwise
 
     def parts(self) -> list[Part]:
