@@ -142,11 +142,9 @@ class System:
         self.start_pipeline()
 
     def revive(self) -> None:
-        """Starts the servers that have ended, and the pipeline anew, as somebody does who has freed the disk."""
-        for server in (self.kafka, self.registry):
-            if server.process is None:
-                server.stop()
-                start_server(server)
+        """Starts the servers and the pipeline anew, as somebody does who has freed the disk: Kafka ends by itself some time after it was full."""
+        self.kill_server(self.kafka)
+        self.kill_server(self.registry)
         pipeline, self._pipeline = self._pipeline, None
         if pipeline is not None:
             pipeline.popen.kill()
