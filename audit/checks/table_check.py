@@ -228,7 +228,7 @@ class TableCheck(IncrementalCheck[TableProgress]):
         ]
         unknown = f"some batches are not in the journal: of {unknown_rows:,} rows it is not known whether they came too late, and results that they touch and that differ are not counted as wrong"
         unbounded = "no batch is known to have only events before --from, less the margin of docs/verify.md: read from the first record on"
-        differing = f"{contested:,} events were reported more than once, with different contents: which report counts is chance, and results that they touch and that differ are not counted as wrong"
+        differing = f"{contested:,} events have reports with different contents: Spark counts the report that it reads first, so rows that depend on these events and differ are not counted as wrong"
         return [
             *([unknown] if unknown_rows else []),
             *([differing] if contested else []),

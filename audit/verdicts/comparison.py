@@ -75,7 +75,7 @@ def differences(
 class Excuses:
     """Why rows may differ and be none the worse.
 
-    unknown_lateness: keys of rows that depend on records of which it is not known whether they were late, or counted in place of another report.
+    unknown_lateness: keys of rows that depend on records of which it is not known whether they were late, or which of them counts.
     newest_lost_ms: an upper bound of the event times of the records that the source has lost; 0: it has lost none, None: unknown.
     growing: the columns that more records can only increase.
     session_gap: of session windows: those that had a lost record may have begun earlier, or gone on.
