@@ -66,19 +66,19 @@ def readable_batches(name: CheckpointName, settings: Settings, wanted: Sequence[
 
 
 class State:
-    """The state in `checkpoint`, which has a committed batch. spark: a session for this state alone.
+    """The state in `checkpoint`, which has a committed batch.
 
     Rows have structs as dictionaries. keys: texts that must each equal a field of a row's key. limit: the number of rows to return at most.
     Every method raises StreamgaugeError when Spark cannot read the state, for example because its files have been deleted meanwhile.
     """
 
     def __init__(self, spark: SparkSession, checkpoint: Checkpoint) -> None:
-        self._spark, self._folder = spark, checkpoint.folder
+        self._spark, self._folder = spark.newSession(), checkpoint.folder
         name = CheckpointName.of(checkpoint.folder.name)
         # In real-time mode, the files of the state have other names, which Spark takes from its settings and not from the checkpoint.
         for setting, value in REAL_TIME_CONFIG.items() if name is not None and name.mode == REAL_TIME else ():
-            spark.conf.set(setting, value)
-        _ = spark.streams  # starts Spark's coordinator of state stores, which the first streaming query starts otherwise
+            self._spark.conf.set(setting, value)
+        _ = self._spark.streams  # starts Spark's coordinator of state stores, which the first streaming query starts otherwise
 
     def parts(self) -> list[Part]:
         """The parts, by operator."""
