@@ -18,6 +18,12 @@ V1 = data_file("schemas/wikimedia-value.avsc").read_text()
 V2 = data_file("schemas/wikimedia-value.v2.avsc").read_text()
 
 
+def with_field(name: str, kind: Any, **more: Any) -> str:
+    """Version 1 with one more field."""
+    own = json.loads(V1)
+    return json.dumps({**own, "fields": [*own["fields"], {"name": name, "type": kind, **more}]})
+
+
 def change(number: int, *, at: int, bot: bool = False, kind: str = "edit", grown: int = 10, **fields: Any) -> dict[str, Any]:
     """An edit, or another change, `at` a time in seconds since 1970; `number` makes its id."""
     return {

@@ -54,6 +54,9 @@ class WriterSchemas:
     by_id: schema by the id in the values, oldest first.
     unusable: ids of `by_id` whose schema cannot be read beside the others, with the reason.
     absent: ids for which the registry has no Avro schema.
+    ends: the end offset of each partition before the registry was asked for `absent`. A schema is registered before its first record is
+        written, so in records before them these ids are dead letters; in later ones they may be a new schema's.
+    recurring: ids of `absent` that came again and again, and are dead letters in later records too.
     is_full: whether the registry was asked for too many ids: then every other id is a dead letter too.
     """
 
@@ -61,6 +64,8 @@ class WriterSchemas:
     by_id: Mapping[int, str] = field(default_factory=dict)
     unusable: Mapping[int, str] = field(default_factory=dict)
     absent: frozenset[int] = frozenset()
+    ends: Mapping[int, int] = field(default_factory=dict)
+    recurring: frozenset[int] = frozenset()
     is_full: bool = False
 
     @cached_property
@@ -81,6 +86,7 @@ class WriterSchemas:
     def event(self, value: Column) -> Column:
         """The value as a struct of the reader schema, plus IS_READ. All fields are null if it cannot be decoded.
 
+        value: beside the columns partition and offset of its record, if there are absent ids.
         Use the column once: Spark decodes the value again at each mention. Evaluation fails for an id that may be a new schema's.
         """
         # Decodes unused fields too: Avro skips a string without checking its length, and a negative length moves it backwards.
@@ -117,7 +123,11 @@ class WriterSchemas:
 
     def _is_absent(self, value: Column) -> Column:
         # Ids are positive, so one with the highest bit set cannot be registered.
-        return (F.substring(value, 2, 1) >= F.lit(b"\x80")) | _has_id(value, self.absent)
+        is_never = (F.substring(value, 2, 1) >= F.lit(b"\x80")) | _has_id(value, self.recurring)
+        if self.absent <= self.recurring:
+            return is_never
+        end = reduce(lambda ends, one: ends.when(F.col("partition") == one[0], one[1]), self.ends.items(), F.when(F.lit(False), 0))  # noqa: FBT003
+        return is_never | (_has_id(value, self.absent) & (F.col("offset") < F.coalesce(end, F.lit(0))))
 
     def may_be_new(self, value: Column) -> Column:
         """Whether the value has the id of a schema that may have been registered since these were fetched."""
@@ -157,7 +167,7 @@ def prefix(schema_id: int) -> bytes:
 def schema_ids(values: DataFrame, schemas: WriterSchemas) -> list[int]:
     """The ids of schemas that may be new to `schemas`, the most frequent first, and a few more than may be asked for at most.
 
-    values: a column `value`, binary.
+    values: columns `value` (binary), `partition` and `offset`.
     """
     counts = values.where(schemas.may_be_new(F.col("value"))).groupBy(_prefix(F.col("value")).alias("prefix")).count()
     prefixes = counts.orderBy(F.desc("count"), "prefix").limit(2 * MOST_UNKNOWN_IDS).collect()

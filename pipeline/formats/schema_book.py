@@ -2,8 +2,10 @@
 
 import json
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
 from py4j.java_gateway import JavaPackage
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 
 AGAIN_SECONDS, MOST_SECONDS = 60, 600
 """The registry is asked again for an id that it did not have after the first number. The time doubles at each attempt, up to the second."""
+MOST_TIMES = 3
+"""How often a query restarts because it met an id that the registry did not have before."""
 
 
 class SchemaBook:
@@ -35,6 +39,7 @@ class SchemaBook:
         self._registry, self._clock = registry, clock
         self._by_subject: dict[Subject, WriterSchemas] = {}
         self._pauses: dict[Subject, tuple[float, float]] = {}  # when to ask again, and the seconds until the time after that
+        self._times: Counter[tuple[Subject, int]] = Counter()  # how often an id was met that the registry did not have
 
     @classmethod
     def of_registry(cls, settings: Settings) -> Self:
@@ -46,15 +51,22 @@ class SchemaBook:
     def of(self, subject: Subject) -> WriterSchemas:
         """The schemas of `subject` as last fetched. Raises RegistryUnavailable if they must be fetched and the registry cannot be reached."""
         if subject not in self._by_subject:
-            self._by_subject[subject] = self._fetched(subject, WriterSchemas(subject.schema), ())
+            self._by_subject[subject] = self._fetched(subject, WriterSchemas(subject.schema), (), {})
         return self._by_subject[subject]
 
     def forget(self, subject: Subject) -> None:
         """Ensures that the schemas of `subject` are fetched again."""
         self._by_subject.pop(subject, None)
 
-    def learn(self, subject: Subject, ids: Iterable[int]) -> None:
-        """Ensures that each of `ids` is known or a dead letter; queries the registry if necessary. ids: the most important first.
+    def doubt(self, subject: Subject, schemas: WriterSchemas, ids: Iterable[int]) -> None:
+        """Ensures that `learn` asks for each of `ids` that a run with `schemas` failed to know, even if the registry did not have it before."""
+        if (current := self.of(subject)) is schemas:  # else, it has been asked since, for another query
+            self._by_subject[subject] = replace(current, absent=current.absent.difference(ids))
+
+    def learn(self, subject: Subject, ids: Iterable[int], ends: Mapping[int, int]) -> None:
+        """Ensures that each of `ids` is known or a dead letter; queries the registry if necessary.
+
+        ids: the most important first. ends: the end offset of each partition of the topic, read before this call.
 
         Finds ids of other subjects too, because subjects may be named after the record instead of the topic. Raises RegistryUnavailable, and then
         changes nothing.
@@ -62,7 +74,10 @@ class SchemaBook:
         current = self.of(subject)
         new = [number for number in ids if number not in current.by_id and number not in current.absent]
         if new and not current.is_full:
-            self._by_subject[subject] = self._fetched(subject, current, [*new, *current.absent])
+            fetched = self._fetched(subject, current, [*new, *current.absent], ends)
+            self._times.update((subject, number) for number in new)
+            recurring = (number for number in fetched.absent if self._times[subject, number] >= MOST_TIMES)
+            self._by_subject[subject] = replace(fetched, recurring=frozenset(recurring))
             self._pauses[subject] = (self._clock() + AGAIN_SECONDS, 2 * AGAIN_SECONDS)
 
     def is_outdated(self, subject: Subject, schemas: WriterSchemas) -> bool:
@@ -78,9 +93,10 @@ class SchemaBook:
         if current is None or not current.absent or self._clock() < due:
             return
         self._pauses[subject] = (self._clock() + pause, min(2 * pause, MOST_SECONDS))
-        self._by_subject[subject] = self._fetched(subject, current, sorted(current.absent))
+        fetched = self._fetched(subject, current, sorted(current.absent), current.ends)
+        self._by_subject[subject] = replace(fetched, recurring=current.recurring & fetched.absent)
 
-    def _fetched(self, subject: Subject, before: WriterSchemas, ids: Iterable[int]) -> WriterSchemas:
+    def _fetched(self, subject: Subject, before: WriterSchemas, ids: Iterable[int], ends: Mapping[int, int]) -> WriterSchemas:
         """The schemas of the subject, those of `before`, and those of the first MOST_UNKNOWN_IDS other `ids`."""
         registered = self._registry.versions(subject.name)
         unknown = [number for number in dict.fromkeys(ids) if number not in registered]
@@ -90,7 +106,8 @@ class SchemaBook:
         # The subject's own versions decide: they are judged first, and come last, so that the newest one gives the types in the reader schema.
         by_id = {**other_schemas, **registered}
         unusable = _unusable(subject.schema, by_id, [*registered, *other_schemas])
-        return WriterSchemas(subject.schema, by_id, unusable, frozenset(asked) - by_id.keys(), is_full=len(unknown) > len(asked))
+        absent = frozenset(asked) - by_id.keys()
+        return WriterSchemas(subject.schema, by_id, unusable, absent, ends, is_full=len(unknown) > len(asked))
 
 
 def _unusable(project_schema: str, by_id: Mapping[int, str], order: Iterable[int]) -> dict[int, str]:

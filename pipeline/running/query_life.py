@@ -196,7 +196,7 @@ class QueryLife:
                 self._context.starter.ask_servers(self.query)
             except StreamgaugeError:  # that explains the failure
                 return []
-        return [*named, *self._context.starter.new_schema_ids(self.query, run)]
+        return self._context.starter.new_schema_ids(self.query, run, named)
 
     def finish(self) -> None:
         """Stops the run after the current batch, or now if there is none. A batch in real-time mode would be followed by another at once."""

@@ -158,10 +158,11 @@ class Starter:
         settings = self._settings if checkpoint.planned else self._with_fixed_start(query, partitions)
         schemas = None
         if query.subject is not None:
-            is_empty = self._is_empty(partitions)  # asked first: a schema is registered before its first record is written
-            self._schemas.learn(query.subject, [*unknown_ids, *self._newest_ids(query)])
+            # Asked first: a schema is registered before its first record is written.
+            topic_ends = {number: end for (_, number), (_, end) in first_and_end_offsets(self._settings.kafka, partitions).items()}
+            self._schemas.learn(query.subject, [*unknown_ids, *self._newest_ids(query)], topic_ends)
             schemas = self._schemas.of(query.subject)
-            if is_empty and not schemas.by_id and not self._once:
+            if not any(topic_ends.values()) and not schemas.by_id and not self._once:
                 self._schemas.forget(query.subject)
                 raise SchemaAwaited(query, query.subject.name)
         self._check_sink(query, checkpoint)
@@ -220,9 +221,6 @@ class Starter:
         # Ids are positive, so one with the highest bit set cannot be registered.
         return [number for number, _ in Counter(newest).most_common() if number is not None and number < 2**31]
 
-    def _is_empty(self, partitions: Collection[Partition]) -> bool:
-        return not any(end for _, end in first_and_end_offsets(self._settings.kafka, partitions).values())
-
     def _check_sink(self, query: Query, checkpoint: Checkpoint) -> None:
         """Raises StreamgaugeError when the sink does not hold exactly the batches of the checkpoint."""
         in_sink = query.sink.last_batch(self._spark, self._settings, checkpoint.query_id)
@@ -256,18 +254,24 @@ class Starter:
         _ = Checkpoint(query.checkpoint_name.folder(self._settings)).planned
         names_in(self._settings.lake)
 
-    def new_schema_ids(self, query: Query, failed: Run) -> list[int]:
-        """The new schema ids in the records that the failed run has not read, so that one restart covers all of them.
+    def new_schema_ids(self, query: Query, failed: Run, named: Collection[int]) -> list[int]:
+        """The schema ids for which the next start asks the registry. named: those in the failure of the run.
 
-        Empty when they cannot be read. A batch in real-time mode has no planned end: it goes to the end of the topic.
+        The others are of the records that it has not read, so that one restart covers all of them, if these can be read. A batch
+        in real-time mode has no planned end: it goes to the end of the topic.
         """
-        if not isinstance(query.source, KafkaTopic) or failed.schemas is None:
+        if query.subject is None or failed.schemas is None:
             return []
+        ids = [*named, *self._unread_schema_ids(query, failed, failed.schemas)]
+        self._schemas.doubt(query.subject, failed.schemas, ids)
+        return ids
+
+    def _unread_schema_ids(self, query: Query, failed: Run, schemas: WriterSchemas) -> list[int]:
         try:
             error = failed.running._jsq.exception().get()
             first = self._with_fixed_start(query, self._partitions(query)).starting_offsets
             start, end = _offsets(error.startOffset()) or first, _offsets(error.endOffset()) or "latest"
-            return schema_ids(records_from(self._spark, self._settings, {"subscribe": query.source.name}, start, end), failed.schemas)
+            return schema_ids(records_from(self._spark, self._settings, {"subscribe": query.source.name}, start, end), schemas)
         except (*SparkFailure, StreamgaugeError):  # e.g. Kafka cannot be reached; the one known id suffices for a restart
             return []
 

@@ -9,7 +9,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from avro import V2, change, serialized
+from avro import V2, change, serialized, with_field
 from confluent_kafka.admin import AdminClient, NewPartitions
 from plain import START, dropped, folded, one_camera, read_topic, results, write_topic
 from running import below, environment, eventually, few_rows, running_queries, succeed, verify
@@ -201,5 +201,14 @@ def test_a_new_schema_is_read_an_unknown_one_is_a_dead_letter_and_four_queries_s
         write([newer, unknown])
         eventually(lambda: edits(real_time) == 2, "the edit of the second schema")
         eventually(lambda: [letter.value() for letter in read_topic(real_time, "dead-letters")] == [unknown], "the dead letter")
+        coming = b"\x00" + (int.from_bytes(newer[1:5], "big") + 1).to_bytes(4, "big") + newer[5:]
+        write([coming])
+        eventually(
+            lambda: coming in [letter.value() for letter in read_topic(real_time, "dead-letters")], "the dead letter of an id to come"
+        )
+        (newest,) = serialized(fresh_registry, [change(3, at=noon)], with_field("seen", "string", default="no"))
+        assert newest[:5] == coming[:5], "the registry gives the next id"
+        write([newest])
+        eventually(lambda: edits(real_time) == 3, "the edit of the schema whose id the registry did not have before")
         checkpointed(real_time, "wikimedia-wiki-stats")
     assert verified(real_time, "wikimedia-wiki-stats")["verdict"] == "right"

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from auditing import compared_rows, facts_of, loaded, read_range, result
 from auditing import records as records_of
-from avro import V1, change, in_wire_format
+from avro import V1, change, in_wire_format, with_field
 from letters import reasons as told
 from messages import refused
 from odd_values import changes, damaged, documents, made, trips
@@ -34,7 +34,7 @@ NOON_MS = 1_767_268_800_000
 AT = NOON_MS // 1000 - 7200
 MUTATED, SEED = 300, 1
 """How many values of `mutations`, and which."""
-SCHEMAS = WriterSchemas(V1, {3: V1}, absent=frozenset({77}))
+SCHEMAS = WriterSchemas(V1, {3: V1}, absent=frozenset({77}), recurring=frozenset({77}))
 CAMERA = '{"devices":{"cameras":{"c":{"device_id":%s,"last_event":{"has_person":%s,"start_time":%s}}}}}'
 THERMOSTAT = '{"devices":{"thermostats":{"t":{"structure_id":%s,"last_connection":"2026-01-01T10:00:00Z","ambient_temperature_c":%s}}}}'
 AT_10, AT_11 = (f'{{"last_event":{{"has_person":true,"start_time":"2026-01-01T{hour}:00:00Z"}}}}' for hour in (10, 11))
@@ -260,7 +260,7 @@ def test_of_changes_whose_schema_queries_cannot_use(records, monkeypatch):
     monkeypatch.setattr(Registry, "schema", lambda _, number: schemas.get(number))
     monkeypatch.setattr(Registry, "versions", lambda *_: {3: V1}, raising=False)
     book = SchemaBook(Registry())
-    book.learn(wikimedia.CHANGES, schemas)
+    book.learn(wikimedia.CHANGES, schemas, {})
     row = {**change(90, at=AT), "amount": Decimal("1.50"), "User": "b"}
     values = [in_wire_format(change(number, at=AT), 3) for number in range(20)]
     values += [in_wire_format(row, number, text) for number, text in schemas.items()]
@@ -268,12 +268,6 @@ def test_of_changes_whose_schema_queries_cannot_use(records, monkeypatch):
     counted = collected(wikimedia.edits(frame, known, FUTURE), "event_id", "unix_micros(edited_at)")
     assert_same(values, facts("wikimedia-edit-stats", values, "event_id, epoch_us(edited_at)"), counted)
     assert_same_letters("wikimedia-dead-letters", values, wikimedia.unusable(frame, known, FUTURE), {22, 23, 21, 24})
-
-
-def with_field(name, kind):
-    """Version 1 with one more field."""
-    own = json.loads(V1)
-    return json.dumps({**own, "fields": [*own["fields"], {"name": name, "type": kind}]})
 
 
 def other_types(kind, *names):

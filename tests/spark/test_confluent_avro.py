@@ -11,7 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from pipeline.formats.confluent_avro import IS_READ, WriterSchemas, encoded, events, schema_ids, unknown_ids
 
-SCHEMAS = WriterSchemas(V1, {3: V1, 2**31 - 1: V2}, absent=frozenset({77}))
+SCHEMAS = WriterSchemas(V1, {3: V1, 2**31 - 1: V2}, absent=frozenset({77}), ends={0: 100})
 GOOD = in_wire_format(change(1, at=0), 3)
 
 
@@ -113,7 +113,7 @@ def test_without_a_schema_any_id_is_unknown_and_the_rest_has_its_reason(records)
 
 
 def test_when_too_many_ids_came_every_other_one_is_a_dead_letter(records):
-    schemas = WriterSchemas(V1, {3: V1}, absent=frozenset({77}), is_full=True)
+    schemas = WriterSchemas(V1, {3: V1}, absent=frozenset({77}), ends={0: 2}, is_full=True)
     values = [b"\x00" + struct.pack(">I", number) + GOOD[5:] for number in (3, 77, 256)] + [GOOD[:-3]]
     assert reasons(records, *values, schemas=schemas) == [
         None,

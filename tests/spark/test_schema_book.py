@@ -4,13 +4,14 @@ import json
 import struct
 
 import pytest
-from avro import V1, V2, change, in_wire_format
+from avro import V1, V2, change, in_wire_format, with_field
+from pyspark.errors import PySparkException
 from pyspark.sql import functions as F  # noqa: N812
 
 from infrastructure.registry.client import RegistryUnavailable
 from pipeline.domains.wikimedia import CHANGES, changes
-from pipeline.formats.confluent_avro import MOST_UNKNOWN_IDS
-from pipeline.formats.schema_book import AGAIN_SECONDS, SchemaBook
+from pipeline.formats.confluent_avro import MOST_UNKNOWN_IDS, schema_ids, unknown_ids
+from pipeline.formats.schema_book import AGAIN_SECONDS, MOST_TIMES, SchemaBook
 
 OWN = json.loads(V1)
 
@@ -30,11 +31,6 @@ class Registry:
     def schema(self, number):
         self.asked.append(number)
         return self.others.get(number)
-
-
-def with_field(name, kind, **more):
-    """Version 1 with one more field."""
-    return json.dumps({**OWN, "fields": [*OWN["fields"], {"name": name, "type": kind, **more}]})
 
 
 def foreign(name, kind, **more):
@@ -70,7 +66,7 @@ def test_values_of_a_schema_that_cannot_be_read_are_dead_letters_that_name_it_an
     values = in_wire_format(change(1, at=0), 3), b"\x00\x00\x00\x00\x07\x02", in_wire_format(change(2, at=0), 5, V2)
     for registry in (Registry({3: V1, 7: schema, 5: V2}), Registry({3: V1, 5: V2}, {7: schema})):
         book = SchemaBook(registry)
-        book.learn(CHANGES, [7])
+        book.learn(CHANGES, [7], {})
         first, second, third = outcomes(records, book.of(CHANGES), *values)
         assert (first, third) == ("3000000001", "3000000002")
         assert second.startswith("the schema of id 7 cannot be used: ")
@@ -83,7 +79,7 @@ def test_an_alias_in_one_schema_changes_nothing_of_the_values_of_others(records)
         {**OWN, "fields": [*kept, {"name": "wiki_name", "type": ["null", "string"], "default": None, "aliases": ["wiki"]}]}
     )
     book = SchemaBook(Registry({3: V1}, {7: renamed}))
-    book.learn(CHANGES, [7])
+    book.learn(CHANGES, [7], {})
     values = [in_wire_format(change(1, at=0), 3), in_wire_format({**change(2, at=0), "wiki_name": "new"}, 7, renamed)]
     assert outcomes(records, book.of(CHANGES), *values) == ["3000000001", "3000000002"]
     rows = changes(records(*values), book.of(CHANGES)).select("wiki", "wiki_name").collect()
@@ -93,10 +89,10 @@ def test_an_alias_in_one_schema_changes_nothing_of_the_values_of_others(records)
 def test_of_two_schemas_that_contradict_each_other_the_older_one_is_read(spark):  # noqa: ARG001 - the book asks Spark
     first, second = with_field("Size", "long", default=0), with_field("size", "long", default=0)
     book = SchemaBook(Registry({3: first, 4: second}, {2: V1}))
-    book.learn(CHANGES, [2])
+    book.learn(CHANGES, [2], {})
     assert list(book.of(CHANGES).unusable) == [4]
     numbers = SchemaBook(Registry({3: with_field("x", "string", default="")}, {2: foreign("x", {"type": "array", "items": "long"})}))
-    numbers.learn(CHANGES, [2])
+    numbers.learn(CHANGES, [2], {})
     assert numbers.of(CHANGES).unusable == {2: "a field of it has another type in another schema"}
 
 
@@ -107,7 +103,7 @@ def test_a_field_that_contains_its_own_type_is_left_out_and_the_rest_of_the_reco
         {"type": "record", "name": "Linked", "fields": [{"name": "n", "type": "long"}, {"name": "next", "type": ["null", "Linked"]}]}
     )
     book = SchemaBook(Registry({3: V1, 4: recursive}, {9: linked}))
-    book.learn(CHANGES, [9])
+    book.learn(CHANGES, [9], {})
     deep, too_deep = (b"\x00\x00\x00\x00\x09" + b"\x02\x02" * levels + b"\x02\x00" for levels in (490, 1_000_000))
     values = in_wire_format(alone, 3), in_wire_format(alone, 4, recursive), in_wire_format(child, 4, recursive), deep, too_deep
     why = "longer than 1,000 bytes, so that it may nest too deep: the schema of id 9 contains its own type"
@@ -117,7 +113,7 @@ def test_a_field_that_contains_its_own_type_is_left_out_and_the_rest_of_the_reco
 def test_an_id_that_the_registry_did_not_have_is_asked_for_again_after_a_while(records):
     now, registry = [0.0], Registry({3: V1})
     book = SchemaBook(registry, lambda: now[0])
-    book.learn(CHANGES, [5])
+    book.learn(CHANGES, [5], {})
     before = book.of(CHANGES)
     registry.others[5] = V2
     assert not book.is_outdated(CHANGES, before), "it has just been asked"
@@ -131,13 +127,45 @@ def test_an_id_that_the_registry_did_not_have_is_asked_for_again_after_a_while(r
     assert registry.asked == [5, 5]
 
 
+def test_an_id_that_the_registry_did_not_have_may_be_a_new_schema_s_in_later_records(records):
+    registry = Registry({3: V1})
+    book = SchemaBook(registry)
+    book.learn(CHANGES, [5], {0: 1})
+    before, late = book.of(CHANGES), in_wire_format(change(2, at=0), 5, V2)
+    assert outcomes(records, before, late) == ["the registry has no Avro schema of id 5"]
+    with pytest.raises(PySparkException) as failure:
+        outcomes(records, before, late, late)
+    assert unknown_ids(str(failure.value)) == {5}
+    assert schema_ids(records(late, late), before) == [5]
+    registry.own[5] = V2
+    book.doubt(CHANGES, before, [5])
+    book.learn(CHANGES, [5], {0: 2})
+    known = book.of(CHANGES)
+    assert outcomes(records, known, late, late) == ["3000000002", "3000000002"]
+    book.doubt(CHANGES, before, [5])  # of a second query that ran with the same schemas
+    book.learn(CHANGES, [5], {0: 2})
+    assert book.of(CHANGES) is known
+
+
+def test_an_id_that_comes_again_and_again_ends_a_bounded_number_of_runs(records):
+    registry, value = Registry({3: V1}), in_wire_format(change(2, at=0), 5, V2)
+    book = SchemaBook(registry)
+    for offset in range(MOST_TIMES):
+        schemas = book.of(CHANGES)
+        assert schema_ids(records(*[value] * (offset + 1)), schemas) == [5]
+        book.doubt(CHANGES, schemas, [5])
+        book.learn(CHANGES, [5], {0: offset + 1})
+    assert outcomes(records, book.of(CHANGES), *[value] * 9) == ["the registry has no Avro schema of id 5"] * 9
+    assert registry.asked == [5] * MOST_TIMES
+
+
 def test_random_ids_cost_a_bounded_number_of_questions_until_the_book_is_opened_again(records):
     now, registry = [0.0], Registry({3: V1})
     book = SchemaBook(registry, lambda: now[0])
-    book.learn(CHANGES, range(1000, 3000))
+    book.learn(CHANGES, range(1000, 3000), {0: 9})
     full = book.of(CHANGES)
     assert (len(registry.asked), full.is_full, len(full.absent)) == (MOST_UNKNOWN_IDS, True, MOST_UNKNOWN_IDS)
-    book.learn(CHANGES, range(5000, 7000))
+    book.learn(CHANGES, range(5000, 7000), {0: 9})
     assert len(registry.asked) == MOST_UNKNOWN_IDS
     good = in_wire_format(change(1, at=0), 3)
     values = [b"\x00" + struct.pack(">I", number) + good[5:] for number in (1000, 6000)]

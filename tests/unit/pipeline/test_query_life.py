@@ -80,8 +80,8 @@ class World:
         if self.servers is not None:
             raise self.servers
 
-    def new_schema_ids(self, *_):
-        return self.new_ids
+    def new_schema_ids(self, _query, _run, named):
+        return [*named, *self.new_ids]
 
     def has_new_schemas(self, *_):
         return self.has_news
