@@ -20,6 +20,7 @@ from running import (
     running_broker,
     running_platform,
     running_registry,
+    session_config_of_spark,
     settings_on_free_ports,
     shared_spark,
     stop_shared_spark,
@@ -181,6 +182,15 @@ def own_broker(second_broker: Settings) -> Settings:
 def spark() -> SparkSession:
     """The worker's Spark session. Commands that `running.streamgauge` runs use the same one."""
     return shared_spark()
+
+
+@pytest.fixture(autouse=True)
+def _same_settings() -> Iterator[None]:
+    """Fails a test that leaves settings in the shared session, with which later tests would run."""
+    before = session_config_of_spark()
+    yield
+    after = session_config_of_spark()
+    assert not before or not after or before == after, f"left in the Spark session: {sorted(after ^ before)}"
 
 
 @pytest.fixture(scope="session")

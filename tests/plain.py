@@ -76,14 +76,17 @@ def write_topic(
             "message.max.bytes": 16_000_000,
             "queue.buffering.max.messages": 1_000_000,
             "linger.ms": 20,
+            "delivery.report.only.error": True,
         }
     )
+    refused: list[str] = []
     for number, value in enumerate(values):
         headers = None if clock is None else [("clock_ms", b"%d" % round(clock(number).timestamp() * 1000))]
         partition = to if to is not None else -1 if partitions is None else number % partitions
-        producer.produce(topic, value, key, partition=partition, headers=headers)
+        producer.produce(topic, value, key, partition=partition, headers=headers, on_delivery=lambda error, _: refused.append(str(error)))
         producer.poll(0)
     assert producer.flush(60) == 0, f"Kafka at {settings.bootstrap_servers} did not take all records for {topic} in 60 s"
+    assert not refused, f"Kafka refuses a record for {topic}: {refused[0]}"
 
 
 def folded(settings: Settings, topic: str) -> dict[bytes, object]:

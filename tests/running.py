@@ -252,6 +252,13 @@ def shared_spark() -> "SparkSession":
     return spark
 
 
+def session_config_of_spark() -> set[str]:
+    """The settings of the shared session, one `name=value` each; empty if there is no session."""
+    if not shared_spark.cache_info().currsize:
+        return set()
+    return set(shared_spark()._jsparkSession.conf().getAll().mkString("", "\0", "").split("\0"))
+
+
 def stop_shared_spark() -> None:
     """Stops the session, if there is one."""
     if shared_spark.cache_info().currsize:

@@ -54,13 +54,15 @@ def _cells(verdict: Verdict) -> list[str]:
     if verdict.verdict not in {"right", "wrong"}:
         return [""] * 5
     late = "" if verdict.lateness is None else f"{verdict.lateness.late_rows:,}"
-    batch = "none" if verdict.batch < 0 else f"{verdict.batch}"
+    batch = "none" if verdict.has_no_batch else f"{verdict.batch}"
     return [batch, f"{verdict.records:,}", f"{verdict.rows.equal:,}", f"{verdict.rows.wrong + len(verdict.faults):,}", late]
 
 
 def _lines(verdict: Verdict) -> list[str]:
     rows = verdict.rows
     lines = [] if verdict.problem is None else [f"not checked: {verdict.problem}"]
+    if verdict.has_no_batch:
+        lines.append("it has not finished a batch yet, so no record is recounted: verify again later")
     if (late := verdict.lateness) and late.late_rows:
         lines.append(
             f"{late.late_rows:,} of {late.rows:,} rows came too late: {late.late_events:,} of {late.events:,} events count nowhere because of it"
@@ -103,9 +105,10 @@ def _summary(verdicts: Sequence[Verdict]) -> str:
         return f"WRONG: {', '.join(wrong)}: the sink does not hold what the source says."
     if unchecked := by_verdict["not checked"]:
         return f"Not proven: {', '.join(unchecked)} could not be checked; what could be is right."
-    ahead = sum(verdict.rows.ahead for verdict in verdicts)
+    ahead, unfinished = sum(verdict.rows.ahead for verdict in verdicts), sum(verdict.has_no_batch for verdict in verdicts)
     limits = f", up to their last checkpoints; {ahead:,} {'row is' if ahead == 1 else 'rows are'} ahead of them" if ahead else ""
-    return f"Right: {len(by_verdict['right'])} of {len(verdicts)} queries hold exactly what their source says{limits}."
+    unfinished_ones = f"; {unfinished} of them {'has' if unfinished == 1 else 'have'} not finished a batch yet" if unfinished else ""
+    return f"Right: {len(by_verdict['right'])} of {len(verdicts)} queries hold exactly what their source says{limits}{unfinished_ones}."
 
 
 def what_differs(difference: Difference) -> tuple[str, str]:

@@ -105,6 +105,11 @@ class Verdict:
             return "wrong"
         return "right" if self.problem is None else "not checked"
 
+    @property
+    def has_no_batch(self) -> bool:
+        """Whether it was checked before the query finished its first batch."""
+        return self.batch < 0 and self.problem is None
+
 
 def merged(verdicts: Sequence[Verdict]) -> Verdict:
     """The verdict on a query, of those on all that it writes."""

@@ -68,8 +68,8 @@ class LiveFigures:
         """One line on the current state, counted from the first reading."""
         events, rows = self._since_the_first(SOURCES), self._since_the_first(RESULTS)
         away = " | Kafka does not answer" if self.is_away else ""
-        if not self._progress:
-            return f"events in {events:,} | Spark is starting{away}"
+        if not self._progress:  # in real-time mode, rows come long before a batch is complete
+            return f"events in {events:,} | {f'rows out {rows:,}' if rows else 'Spark is starting'}{away}"
         lag = max(lag for lag, _ in self._progress.values())
         timed = [batch_ms for _, batch_ms in self._progress.values() if batch_ms is not None]
         longest = f" | longest batch {max(timed):,} ms" if timed else ""

@@ -53,12 +53,14 @@ def test_records_are_counted_in_fewer_and_in_more_partitions_than_the_contract_h
     write_topic(fresh, "nest-logs", [b"{}"] * 20, partitions=1)
     write_topic(fresh, "nyc-taxi", [b"{}"] * 30, partitions=5)
     assert line() == "events in 50 | Spark is starting"
+    write_topic(fresh, "nest-camera-stats", [b"{}"] * 2, key=b"{}")
+    assert line() == "events in 50 | rows out 2", "in real-time mode, rows come before the first batch is complete"
 
     def line_after_a_batch_in_each_partition():
         write_topic(fresh, "streaming-metrics", [orjson.dumps(PROGRESS)] * 2, partitions=2)
         return line()
 
-    expected = "events in 50 | rows out 0 | lag 3 | longest batch 5 ms | too late 0 | queries 1"
+    expected = "events in 50 | rows out 2 | lag 3 | longest batch 5 ms | too late 0 | queries 1"
     eventually(lambda: line_after_a_batch_in_each_partition() == expected, f"the line {expected!r}")
 
 
