@@ -64,9 +64,9 @@ class DatabaseTable:
 
 
 class TableState(NamedTuple):
-    """The table at one moment, and the last batch in it, of that query: -1 before the first."""
+    """The table at one moment, and the last batch in it, of that query: -1 before the first. query_id: None in a database without any table of ours."""
 
-    query_id: str
+    query_id: str | None
     batch: int
     rows: Sequence[Row]
 
@@ -81,11 +81,15 @@ class DatabaseCheck(Check):
     def prepare(self) -> None:
         from infrastructure.database import Database  # SQLAlchemy is slow to import
 
-        self.read_range = read_range_of(self._place, partial(read, self._result.name, Database.of(self._settings)), self._settings)
+        self._database = Database.of(self._settings)
+        self.read_range = read_range_of(self._place, partial(read, self._result.name, self._database), self._settings)
 
     def verdict(self) -> Verdict:
         """The rows compared, by key."""
         result, read_range, table = self._result, self.read_range, self.read_range.sink_state
+        if table.query_id is None and read_range.committed >= 0:
+            problem = f"{self._database} has no table of Streamgauge: set STREAMGAUGE_DATABASE_URL as it was for `streamgauge run`; if the tables were deleted, `streamgauge reset {result.query}` writes this one from the start"
+            return Verdict(result.query, result.sink, problem=problem)
         batch = table.batch if table.query_id == Checkpoint(read_range.place.folder).query_id else -1
         if batch < read_range.committed:
             fault = f"the table does not hold batch {read_range.committed}, which its query has committed; `streamgauge reset {result.query}` writes it from the start"
@@ -106,7 +110,9 @@ def read(name: str, database: "Database") -> TableState:
 
     with database.transaction() as connection:
         inspector = sa.inspect(connection)
-        if not (inspector.has_table(BATCHES) and inspector.has_table(name)):
+        if not inspector.has_table(BATCHES):
+            return TableState(None, -1, [])
+        if not inspector.has_table(name):
             return TableState("", -1, [])
         batches, table = (sa.Table(table_name, sa.MetaData(), autoload_with=connection) for table_name in (BATCHES, name))
         both = sa.select(batches.c.query_id, batches.c.batch, table).select_from(batches.outerjoin(table, sa.true()))

@@ -66,6 +66,8 @@ def test_the_table_follows_the_topic(filled):
     run(filled, STATS)
     assert people(filled) == [3, 1]
     assert verify(STATS, settings=filled)[STATS]["verdict"] == "right"
+    elsewhere = verify(STATS, settings=replace(filled, database_url=""))[STATS]
+    assert (elsewhere["verdict"], "set STREAMGAUGE_DATABASE_URL as it was" in elsewhere["problem"]) == ("not checked", True)
 
 
 def test_reset_writes_the_whole_table_again_wherever_new_queries_start(filled):

@@ -47,8 +47,10 @@ def write(database, *rows, batch=3):
             connection.execute(table.insert().values(zip_code=zip_code, count=count, **edges))
 
 
-def test_a_table_that_is_not_there_holds_no_batch(database):
-    assert read(MADE.name, database) == TableState("", -1, [])
+def test_a_table_that_is_not_there_holds_no_batch_and_a_database_without_any_is_another_one(database):
+    assert read(MADE.name, database) == TableState(None, -1, [])
+    write(database)
+    assert read("other", database) == TableState("", -1, [])
 
 
 def test_an_empty_table_holds_its_batch(database):
