@@ -55,12 +55,16 @@ _EACH_SQL = """
 
 @dataclass(frozen=True)
 class Ingested:
-    """The table `table` of the lake, with the newest record of each key of a topic, or if `append`, with each record. query: that writes it."""
+    """The table `table` of the lake, with the newest record of each key of a topic, or if `append`, with each record.
+
+    query: that writes it. columns: those that it has given the table, without the Kafka columns.
+    """
 
     query: str
     table: str
     facts: Facts
     append: bool = False
+    columns: tuple[str, ...] = ()
 
     @property
     def sink(self) -> str:
@@ -77,7 +81,7 @@ def ingested(settings: Settings) -> Iterator[Ingested | DeadLetters]:
         is_debug = table != re.sub(r"[^A-Za-z0-9_]", "_", topic)
         query = f"ingest-{topic}{'-debug' if is_debug else ''}"
         facts = Facts(f'"usable of {query}"', topic, USABLE, documents=partial(documents_of, append=append))
-        yield Ingested(query, table, facts, append)
+        yield Ingested(query, table, facts, append, tuple(field["name"] for field in schema["columns"]["fields"]))
         if not is_debug:
             none = replace(
                 facts, name=f'"letters of {query}"', sql='SELECT topic, partition, "offset", problem AS reason FROM documents LIMIT 0'
@@ -149,7 +153,8 @@ class IngestedCheck(Check):
 
     def _rows(self) -> tuple[dict[str, Row], int]:
         """The rows of the table by key or record, and how many of these have more than one."""
-        rows = delta_rows(self._folder, self._committed.sink_state, self._store.database)
+        nulls = dict.fromkeys(self._table.columns)  # a column that the table has lost is as one without values
+        rows = [nulls | row for row in delta_rows(self._folder, self._committed.sink_state, self._store.database)]
         places = [
             f"partition {row['kafka_partition']}, offset {row['kafka_offset']}" if self._table.append else row["kafka_key"] for row in rows
         ]

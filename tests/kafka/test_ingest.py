@@ -117,6 +117,8 @@ def test_two_runs_give_what_one_gives_and_a_dictionary_and_verify_names_what_som
         ("missing", deleted),
         ("extra", "order-999"),
     }
+    deltalake.write_deltalake(table, table.to_pyarrow_table().drop_columns("price"), mode="overwrite", schema_mode="overwrite")
+    assert verify(VERIFIED[0], settings=topic)[VERIFIED[0]]["rows"]["equal"] == 0, "a column is lost"
 
 
 def test_verify_agrees_where_values_are_empty_at_first_numbers_long_and_names_many(topic):
