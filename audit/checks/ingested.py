@@ -153,7 +153,7 @@ class IngestedCheck(Check):
 
     def _rows(self) -> tuple[dict[str, Row], int]:
         """The rows of the table by key or record, and how many of these have more than one."""
-        nulls = dict.fromkeys(self._table.columns)  # a column that the table has lost is as one without values
+        nulls: dict[str, Any] = dict.fromkeys(self._table.columns)  # a column that the table has lost is as one without values
         rows = [nulls | row for row in delta_rows(self._folder, self._committed.sink_state, self._store.database)]
         places = [
             f"partition {row['kafka_partition']}, offset {row['kafka_offset']}" if self._table.append else row["kafka_key"] for row in rows

@@ -55,10 +55,18 @@ def _actions(log: StoragePath) -> Iterator[dict[str, Any]]:
 
 
 def delta_rows(folder: StoragePath, files: Sequence[StoragePath], database: duckdb.DuckDBPyConnection) -> list[dict[str, Any]]:
-    """The rows in files of a Delta table. Its log may have given its columns, and their fields, other names in files."""
+    """The rows in files of a Delta table. Its log may have given its columns, and their fields, other names in files.
+
+    Raises StreamgaugeError for a time that is not of the years 1 to 9999.
+    """
     if not files:
         return []
-    rows = database.sql("FROM read_parquet(?, union_by_name = true)", params=[duckdb_paths(files)]).to_arrow_table().to_pylist()
+    table = database.sql("FROM read_parquet(?, union_by_name = true)", params=[duckdb_paths(files)]).to_arrow_table()
+    try:
+        rows = table.to_pylist()
+    except (OverflowError, ValueError) as error:
+        msg = f"{folder} has a time that is not of the years 1 to 9999 ({error}), which the audit cannot compare; correct the row, or `streamgauge reset` the query of the table"
+        raise StreamgaugeError(msg) from error
     names = delta_names(folder)
     return [_renamed(row, names) for row in rows]
 

@@ -3,12 +3,14 @@
 from datetime import datetime
 
 import deltalake
+import duckdb
 import pyarrow as pa
 import pytest
 from auditing import records
 
 from audit.checks.ingested import Expected, documents_of
-from audit.reading.lake_files import delta_files, delta_names
+from audit.reading.lake_files import delta_files, delta_names, delta_rows
+from infrastructure.errors import StreamgaugeError
 
 NOON = datetime(2026, 1, 1, 12)  # noqa: DTZ001 - as DuckDB has it
 
@@ -100,3 +102,10 @@ def test_the_names_in_the_files_of_a_delta_table_are_those_of_the_table_unless_i
     deltalake.write_deltalake(str(tmp_path / "orders"), pa.table({"kafka_key": ["a"], "o": [{"n": 1}]}))
     assert len(delta_files(tmp_path / "orders")) == 1
     assert delta_names(tmp_path / "orders") == {"kafka_key": ("kafka_key", {}), "o": ("o", {"n": ("n", {})})}
+
+
+def test_a_time_that_python_does_not_have_is_one_line(tmp_path):
+    folder = tmp_path / "orders"
+    deltalake.write_deltalake(str(folder), pa.table({"kafka_timestamp": pa.array([10**18], pa.timestamp("us", "UTC"))}))
+    with pytest.raises(StreamgaugeError, match="has a time that is not of the years 1 to 9999"):
+        delta_rows(folder, delta_files(folder), duckdb.connect())
