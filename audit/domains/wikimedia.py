@@ -109,9 +109,11 @@ def _whole(value: object) -> object:
     return int(value) if -(2.0**63) <= value < 2.0**63 else None
 
 
-_NO_SCHEMA = "the registry has no Avro schema of id "
-_NOT_ASKED = "more than 100 ids came that the registry does not have, and it was not asked for id "
-"""Which of the two a letter tells depends on the ids that came before."""
+_WITHOUT_SCHEMA = (
+    "the registry has no Avro schema of id ",
+    "more than 100 ids came that the registry does not have, and it was not asked for id ",
+)
+"""Which of the two a letter tells depends on the ids that came before. Both may be of a schema that was registered later."""
 REASONS = f"""
     SELECT topic, partition, "offset", unnest([
         {when("type IS NULL", "no type")}, {too_long("wiki", "wiki")},
@@ -121,7 +123,8 @@ REASONS = f"""
     ]) || '; archived all the same' AS reason
     FROM changes
     UNION ALL
-    SELECT topic, partition, "offset", replace(problem, '{_NO_SCHEMA}', '{_NOT_ASKED}') FROM documents WHERE starts_with(problem, '{_NO_SCHEMA}')
+    SELECT topic, partition, "offset", unnest({list(_WITHOUT_SCHEMA)}) || regexp_extract(problem, ' id ([0-9]+)', 1)
+    FROM documents WHERE regexp_matches(problem, ' id [0-9]+')
 """
 
 _OWN = {

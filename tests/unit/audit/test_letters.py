@@ -1,10 +1,12 @@
 """The dead letters that records must have: values in, letters out."""
 
 import hashlib
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 from auditing import NOON, loaded, result
+from avro import V1
 
 from audit.checks.dead_letters import Letter, expected_letters
 from contract.topics import MAX_VALUE_BYTES
@@ -85,6 +87,14 @@ def test_of_an_id_without_a_schema_the_registry_was_asked_or_there_were_too_many
         f"more than {MOST_UNKNOWN_IDS} ids came that the registry does not have, and it was not asked for id 77",
         "the registry has no Avro schema of id 77",
     ]
+
+
+def test_the_registry_may_have_been_given_a_schema_after_a_broken_value_of_its_id_became_a_dead_letter(monkeypatch):
+    monkeypatch.setattr("audit.domains.wikimedia.SchemaRegistry.schema", lambda *_: V1)
+    (letter,) = letters("wikimedia-dead-letters", b"\0\0\0\0\x4d").values()
+    assert "broken, or not what its schema says, id 77" in letter.reasons
+    assert letter.matches(replace(letter, reasons=["the registry has no Avro schema of id 77"]))
+    assert not letter.matches(replace(letter, reasons=["the registry has no Avro schema of id 78"]))
 
 
 @pytest.mark.parametrize(
