@@ -1,7 +1,7 @@
 """Measures `streamgauge demo` on this machine: `PYTHONPATH=tests python -m benchmarks.demo`. Everything is fetched before, so that no download is timed.
 
 Prints the seconds and the CPU from the command to the first row of each domain's result topic; in the fifth minute after that, when Java has
-compiled most of Spark, the cores that all its processes use, what they hold in memory, and how long batches take; and the seconds that it
+compiled most of Spark, the cores that all its processes use, what they hold in memory, and how long micro-batches take; and the seconds that it
 takes to end after Ctrl-C.
 """
 
@@ -91,11 +91,11 @@ def weigh(pid: int) -> None:
 
 
 def say_batches(settings: Settings) -> None:
-    """Says how long the batches of each query took in the last minute."""
+    """Says how long the micro-batches of each query took in the last minute. One in real-time mode lasts as long as its checkpoint interval."""
     since = utc_text(datetime.now(UTC) - timedelta(seconds=BUSY_SECONDS))
     taken: dict[str, list[int]] = {}
     for report in batches(settings):
-        if report["time"] > since:
+        if report["time"] > since and report["batch_ms"] is not None:
             taken.setdefault(report["query"], []).append(report["batch_ms"])
     for query, milliseconds in sorted(taken.items()):
         say(

@@ -1,6 +1,6 @@
 """Measures what a query that fails again and again costs its neighbour: `PYTHONPATH=tests python -m benchmarks.neighbours`.
 
-Batch times of `nest-camera-stats` at 200 documents/s, a minute each: beside `nest-archive` as it is, and beside one whose folder is a file, so that
+Batch times of `nest-camera-stats` in micro-batches, at 200 documents/s, a minute each: beside `nest-archive` as it is, and beside one whose folder is a file, so that
 each of its runs fails. It restarts every second, far more often than the supervisor would let it.
 """
 
@@ -33,7 +33,7 @@ def measure(settings: Settings, what: str) -> None:
     if what == "failing":
         (settings.lake / "nest").mkdir(parents=True)
         (settings.lake / "nest" / "cameras").touch()
-    own = {**environment(settings), **replace(settings, restart_limit=1000, trigger_seconds=1).environment()}
+    own = {**environment(settings), **replace(settings, restart_limit=1000, trigger_seconds=1, real_time="off").environment()}
     with subprocess.Popen(
         [sys.executable, "-c", OFTEN, "run", MEASURED, NEIGHBOUR], env=own, stderr=subprocess.PIPE, text=True
     ) as pipeline:
