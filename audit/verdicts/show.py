@@ -18,11 +18,12 @@ from audit.verdicts.verdict import Beside, RowCounts, Verdict
 
 MAX_ROW_CHARACTERS = 200
 _NO_ERRORS = {
-    "not_checkable": "are not checkable: the source has lost records that they are made of",
-    "ahead": "also count records after the last checkpoint, and lie within what the whole topic gives; for an exact comparison, stop the pipeline, `streamgauge run --once`, and verify again",
-    "unknown_lateness": "differ, and depend on records of which it is not known whether they came too late",
-    "expired": "have expired, and were deleted",
+    "not_checkable": "not checkable, as the source has lost records that they are made of",
+    "ahead": "ahead of the last checkpoint, and within what the whole topic gives; for an exact comparison, stop the pipeline, `streamgauge run --once`, and verify again",
+    "unknown_lateness": "different, and made of records of which it is not known whether they came too late",
+    "expired": "expired and deleted",
 }
+"""Rows that are no errors, by kind: `3 rows: ...`."""
 _MOST_WHOLE = 2**53
 """Doubles keep whole numbers up to this one."""
 _STYLES = {"right": "green", "wrong": "bold red", "not checked": "yellow"}
@@ -67,7 +68,8 @@ def _lines(verdict: Verdict) -> list[str]:
         lines.append(
             f"{late.late_rows:,} of {late.rows:,} rows came too late: {late.late_events:,} of {late.events:,} events count nowhere because of it"
         )
-    lines += [f"{count:,} rows {what}" for kind, what in _NO_ERRORS.items() if (count := getattr(rows, kind))]
+    counted = ((getattr(rows, kind), what) for kind, what in _NO_ERRORS.items())
+    lines += [f"{count:,} {'row' if count == 1 else 'rows'}: {what}" for count, what in counted if count]
     lines += verdict.notes
     lines += [f"WRONG: {fault}" for fault in verdict.faults]
     if rows.wrong:

@@ -31,7 +31,7 @@ def test_what_is_right_is_one_line_and_what_is_no_error_is_told():
     lines = shown(RIGHT)
     assert lines[1].split() == ["stats", "3", "1,200", "10", "0", "2", "right"]
     assert "  2 of 9 rows came too late: 1 of 8 events count nowhere because of it" in lines
-    assert "  2 rows have expired, and were deleted" in lines
+    assert "  2 rows: expired and deleted" in lines
     assert lines[-1] == "Right: 1 of 1 queries hold exactly what their source says."
 
 
