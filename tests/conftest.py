@@ -20,7 +20,7 @@ from running import (
     running_broker,
     running_platform,
     running_registry,
-    session_config_of_spark,
+    session_config,
     settings_on_free_ports,
     shared_spark,
     stop_shared_spark,
@@ -187,10 +187,11 @@ def spark() -> SparkSession:
 @pytest.fixture(autouse=True)
 def _same_settings() -> Iterator[None]:
     """Fails a test that leaves settings in the shared session, with which later tests would run."""
-    before = session_config_of_spark()
+    before = session_config()
     yield
-    after = session_config_of_spark()
-    assert not before or not after or before == after, f"left in the Spark session: {sorted(after ^ before)}"
+    after = session_config()
+    left = {name: value for name, value in after.items() if value != before.get(name)}
+    assert not before or not after or before == after, f"left in the Spark session: {left or before.keys() - after.keys()}"
 
 
 @pytest.fixture(scope="session")

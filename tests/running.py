@@ -155,6 +155,7 @@ def streamgauge(*arguments: str, settings: Settings, without_spark: bool = False
         shared_spark()
     stdout, stderr, code = io.StringIO(), io.StringIO(), 0
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    config = session_config()
     with (
         patch.dict(os.environ, environment(settings, **variables), clear=True),
         patch.object(sys, "argv", ["streamgauge", *arguments]),
@@ -168,6 +169,7 @@ def streamgauge(*arguments: str, settings: Settings, without_spark: bool = False
         finally:
             for number, handler in handlers.items():
                 signal.signal(number, handler)
+            restore_session_config(config)
     return subprocess.CompletedProcess(arguments, code, stdout.getvalue(), stderr.getvalue())
 
 
@@ -252,11 +254,22 @@ def shared_spark() -> "SparkSession":
     return spark
 
 
-def session_config_of_spark() -> set[str]:
-    """The settings of the shared session, one `name=value` each; empty if there is no session."""
+def session_config() -> dict[str, str]:
+    """The settings of the shared session; none if there is no session."""
     if not shared_spark.cache_info().currsize:
-        return set()
-    return set(shared_spark()._jsparkSession.conf().getAll().mkString("", "\0", "").split("\0"))
+        return {}
+    lines = shared_spark()._jsparkSession.conf().getAll().mkString("", "\0", "").split("\0")
+    return dict(line.split(" -> ", 1) for line in lines)
+
+
+def restore_session_config(before: dict[str, str]) -> None:
+    """Gives the shared session these settings again, if it had some: a command in the same process gives it its own."""
+    after = session_config() if before else {}
+    for name in before.keys() | after.keys():
+        if name not in before:
+            shared_spark().conf.unset(name)
+        elif before[name] != after.get(name):
+            shared_spark().conf.set(name, before[name])
 
 
 def stop_shared_spark() -> None:
