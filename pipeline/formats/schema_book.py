@@ -60,8 +60,8 @@ class SchemaBook:
 
     def doubt(self, subject: Subject, schemas: WriterSchemas, ids: Iterable[int]) -> None:
         """Ensures that `learn` asks for each of `ids` that a run with `schemas` failed to know, even if the registry did not have it before."""
-        if (current := self.of(subject)) is schemas:  # else, it has been asked since, for another query
-            self._by_subject[subject] = replace(current, absent=current.absent.difference(ids))
+        if self._by_subject.get(subject) is schemas:  # else, it has been asked since, for another query
+            self._by_subject[subject] = replace(schemas, absent=schemas.absent.difference(ids))
 
     def learn(self, subject: Subject, ids: Iterable[int], ends: Mapping[int, int]) -> None:
         """Ensures that each of `ids` is known or a dead letter; queries the registry if necessary.
