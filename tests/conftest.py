@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 from running import (
     OBJECT_STORE,
     forget_surroundings,
+    restore_session_config,
     running_broker,
     running_platform,
     running_registry,
@@ -186,12 +187,10 @@ def spark() -> SparkSession:
 
 @pytest.fixture(autouse=True)
 def _same_settings() -> Iterator[None]:
-    """Fails a test that leaves settings in the shared session, with which later tests would run."""
+    """Gives the shared session its settings again: a command that a test runs in this process gives it others."""
     before = session_config()
     yield
-    after = session_config()
-    left = {name: value for name, value in after.items() if value != before.get(name)}
-    assert not before or not after or before == after, f"left in the Spark session: {left or before.keys() - after.keys()}"
+    restore_session_config(before)
 
 
 @pytest.fixture(scope="session")

@@ -155,7 +155,6 @@ def streamgauge(*arguments: str, settings: Settings, without_spark: bool = False
         shared_spark()
     stdout, stderr, code = io.StringIO(), io.StringIO(), 0
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    config = session_config()
     with (
         patch.dict(os.environ, environment(settings, **variables), clear=True),
         patch.object(sys, "argv", ["streamgauge", *arguments]),
@@ -169,7 +168,6 @@ def streamgauge(*arguments: str, settings: Settings, without_spark: bool = False
         finally:
             for number, handler in handlers.items():
                 signal.signal(number, handler)
-            restore_session_config(config)
     return subprocess.CompletedProcess(arguments, code, stdout.getvalue(), stderr.getvalue())
 
 
@@ -255,15 +253,15 @@ def shared_spark() -> "SparkSession":
 
 
 def session_config() -> dict[str, str]:
-    """The settings of the shared session; none if there is no session."""
+    """The SQL settings of the shared session; none if there is no session."""
     if not shared_spark.cache_info().currsize:
         return {}
     lines = shared_spark()._jsparkSession.conf().getAll().mkString("", "\0", "").split("\0")
-    return dict(line.split(" -> ", 1) for line in lines)
+    return dict(line.split(" -> ", 1) for line in lines if line.startswith("spark.sql."))
 
 
 def restore_session_config(before: dict[str, str]) -> None:
-    """Gives the shared session these settings again, if it had some: a command in the same process gives it its own."""
+    """Gives the shared session these settings again, if it had some."""
     after = session_config() if before else {}
     for name in before.keys() | after.keys():
         if name not in before:
