@@ -72,7 +72,7 @@ class SchemaBook:
         changes nothing.
         """
         current = self.of(subject)
-        new = [number for number in ids if number not in current.by_id and number not in current.absent]
+        new = [number for number in dict.fromkeys(ids) if number not in current.by_id and number not in current.absent]
         if new and not current.is_full:
             fetched = self._fetched(subject, current, [*new, *current.absent], ends)
             self._times.update((subject, number) for number in new)
