@@ -17,13 +17,13 @@ from pyspark.sql import SparkSession
 from running import (
     OBJECT_STORE,
     forget_surroundings,
-    restore_session_config,
+    restore_sql_settings,
     running_broker,
     running_platform,
     running_registry,
-    session_config,
     settings_on_free_ports,
     shared_spark,
+    sql_settings,
     stop_shared_spark,
 )
 from topic_reset import delete_subjects, empty_topics
@@ -188,9 +188,9 @@ def spark() -> SparkSession:
 @pytest.fixture(autouse=True)
 def _same_settings() -> Iterator[None]:
     """Gives the shared session its settings again: a command that a test runs in this process gives it others."""
-    before = session_config()
+    before = sql_settings()
     yield
-    restore_session_config(before)
+    restore_sql_settings(before)
 
 
 @pytest.fixture(scope="session")

@@ -252,7 +252,7 @@ def shared_spark() -> "SparkSession":
     return spark
 
 
-def session_config() -> dict[str, str]:
+def sql_settings() -> dict[str, str]:
     """The SQL settings of the shared session; none if there is no session."""
     if not shared_spark.cache_info().currsize:
         return {}
@@ -260,9 +260,9 @@ def session_config() -> dict[str, str]:
     return dict(line.split(" -> ", 1) for line in lines if line.startswith("spark.sql."))
 
 
-def restore_session_config(before: dict[str, str]) -> None:
+def restore_sql_settings(before: dict[str, str]) -> None:
     """Gives the shared session these settings again, if it had some."""
-    after = session_config() if before else {}
+    after = sql_settings() if before else {}
     for name in before.keys() | after.keys():
         if name not in before:
             shared_spark().conf.unset(name)

@@ -23,7 +23,7 @@ _NO_ERRORS = {
     "unknown_lateness": "different, and made of records of which it is not known whether they came too late",
     "expired": "expired and deleted",
 }
-"""Rows that are no errors, by kind: `3 rows: ...`."""
+"""What is said of rows that are not errors, by kind: `3 rows: ...`."""
 _MOST_WHOLE = 2**53
 """Doubles keep whole numbers up to this one."""
 _STYLES = {"right": "green", "wrong": "bold red", "not checked": "yellow"}

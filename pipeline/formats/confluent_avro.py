@@ -11,6 +11,7 @@ import struct
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
+from operator import or_
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as PySpark's own documentation names it
@@ -54,9 +55,9 @@ class WriterSchemas:
     by_id: schema by the id in the values, oldest first.
     unusable: ids of `by_id` whose schema cannot be read beside the others, with the reason.
     absent: ids for which the registry has no Avro schema.
-    ends: the end offset of each partition before the registry was asked for `absent`. A schema is registered before its first record is
-        written, so in records before them these ids are dead letters; in later ones they may be a new schema's.
-    recurring: ids of `absent` that came again and again, and are dead letters in later records too.
+    ends: the end offset of each partition before the registry was asked. A record before it with an id of `absent` is a dead letter, because a
+        schema is registered before its first record is written. A later record may have a new schema with this id.
+    recurring: ids of `absent` that came several times; later records with them are dead letters, too.
     is_full: whether the registry was asked for too many ids: then every other id is a dead letter too.
     """
 
@@ -126,8 +127,8 @@ class WriterSchemas:
         is_never = (F.substring(value, 2, 1) >= F.lit(b"\x80")) | _has_id(value, self.recurring)
         if self.absent <= self.recurring:
             return is_never
-        end = reduce(lambda ends, one: ends.when(F.col("partition") == one[0], one[1]), self.ends.items(), F.when(F.lit(False), 0))  # noqa: FBT003
-        return is_never | (_has_id(value, self.absent) & (F.col("offset") < F.coalesce(end, F.lit(0))))
+        before_end = ((F.col("partition") == partition) & (F.col("offset") < end) for partition, end in self.ends.items())
+        return is_never | (_has_id(value, self.absent) & reduce(or_, before_end, F.lit(False)))  # noqa: FBT003
 
     def may_be_new(self, value: Column) -> Column:
         """Whether the value has the id of a schema that may have been registered since these were fetched."""
