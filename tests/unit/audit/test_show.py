@@ -39,7 +39,7 @@ def test_a_query_without_a_finished_batch_is_right_so_far_and_that_is_told():
     lines = shown(Verdict("stats", "topic stats", rows=RowCounts(ahead=2)))
     assert lines[1].split() == ["stats", "none", "0", "0", "0", "right"]
     assert "  it has not finished a batch yet, so no record is recounted: verify again later" in lines
-    assert lines[-1].endswith("; 1 of them has not finished a batch yet.")
+    assert lines[-1].endswith("; 1 query has not finished a batch yet.")
 
 
 def test_right_is_exact_up_to_the_last_checkpoints_where_rows_are_ahead():
