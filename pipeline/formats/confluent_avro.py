@@ -57,7 +57,7 @@ class WriterSchemas:
     absent: ids for which the registry has no Avro schema.
     ends: the end offset of each partition before the registry was asked. A record before it with an id of `absent` is a dead letter, because a
         schema is registered before its first record is written. A later record may have a new schema with this id.
-    recurring: ids of `absent` that came several times; later records with them are dead letters, too.
+    given_up: ids of `absent` that no schema will soon have; later records with them are dead letters, too.
     is_full: whether the registry was asked for too many ids: then every other id is a dead letter too.
     """
 
@@ -66,7 +66,7 @@ class WriterSchemas:
     unusable: Mapping[int, str] = field(default_factory=dict)
     absent: frozenset[int] = frozenset()
     ends: Mapping[int, int] = field(default_factory=dict)
-    recurring: frozenset[int] = frozenset()
+    given_up: frozenset[int] = frozenset()
     is_full: bool = False
 
     @cached_property
@@ -124,8 +124,8 @@ class WriterSchemas:
 
     def _is_absent(self, value: Column) -> Column:
         # Ids are positive, so one with the highest bit set cannot be registered.
-        is_never = (F.substring(value, 2, 1) >= F.lit(b"\x80")) | _has_id(value, self.recurring)
-        if self.absent <= self.recurring:
+        is_never = (F.substring(value, 2, 1) >= F.lit(b"\x80")) | _has_id(value, self.given_up)
+        if self.absent <= self.given_up:
             return is_never
         before_end = ((F.col("partition") == partition) & (F.col("offset") < end) for partition, end in self.ends.items())
         return is_never | (_has_id(value, self.absent) & reduce(or_, before_end, F.lit(False)))  # noqa: FBT003

@@ -26,6 +26,8 @@ AGAIN_SECONDS, MOST_SECONDS = 60, 600
 """The registry is asked again for an id that it did not have after the first number. The time doubles at each attempt, up to the second."""
 MOST_TIMES = 3
 """How often a query restarts because it met an id that the registry did not have before."""
+NEAR = 1_000_000
+"""A registry gives ids in increasing order: one that is further beyond those known than this will not come soon."""
 
 
 class SchemaBook:
@@ -76,8 +78,9 @@ class SchemaBook:
         if new and not current.is_full:
             fetched = self._fetched(subject, current, [*new, *current.absent], ends)
             self._times.update((subject, number) for number in new)
-            recurring = (number for number in fetched.absent if self._times[subject, number] >= MOST_TIMES)
-            self._by_subject[subject] = replace(fetched, recurring=frozenset(recurring))
+            furthest = max(fetched.by_id, default=0) + NEAR
+            given_up = (number for number in fetched.absent if number > furthest or self._times[subject, number] >= MOST_TIMES)
+            self._by_subject[subject] = replace(fetched, given_up=frozenset(given_up))
             self._pauses[subject] = (self._clock() + AGAIN_SECONDS, 2 * AGAIN_SECONDS)
 
     def is_outdated(self, subject: Subject, schemas: WriterSchemas) -> bool:
@@ -94,7 +97,7 @@ class SchemaBook:
             return
         self._pauses[subject] = (self._clock() + pause, min(2 * pause, MOST_SECONDS))
         fetched = self._fetched(subject, current, sorted(current.absent), current.ends)
-        self._by_subject[subject] = replace(fetched, recurring=current.recurring & fetched.absent)
+        self._by_subject[subject] = replace(fetched, given_up=current.given_up & fetched.absent)
 
     def _fetched(self, subject: Subject, before: WriterSchemas, ids: Iterable[int], ends: Mapping[int, int]) -> WriterSchemas:
         """The schemas of the subject, those of `before`, and those of the first MOST_UNKNOWN_IDS other `ids`."""

@@ -270,7 +270,8 @@ class Starter:
         try:
             error = failed.running._jsq.exception().get()
             first = self._with_fixed_start(query, self._partitions(query)).starting_offsets
-            start, end = _offsets(error.startOffset()) or first, _offsets(error.endOffset()) or "latest"
+            is_planned = self._once or failed.catches_up or not query.real_time
+            start, end = _offsets(error.startOffset()) or first, (is_planned and _offsets(error.endOffset())) or "latest"
             return schema_ids(records_from(self._spark, self._settings, {"subscribe": query.source.name}, start, end), schemas)
         except (*SparkFailure, StreamgaugeError):  # e.g. Kafka cannot be reached; the one known id suffices for a restart
             return []

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from avro import V2, change, serialized, with_field
@@ -16,6 +17,9 @@ from running import below, environment, eventually, few_rows, running_queries, s
 
 from contract.checkpoints.contents import Checkpoint
 from contract.query_status import read_statuses
+from pipeline.catalog import chosen
+from pipeline.formats.confluent_avro import WriterSchemas
+from pipeline.running.run import Starter
 
 PROGRAM = (sys.executable, "-m", "streamgauge.cli")
 QUERY, LETTERS = "nest-camera-stats", "nest-dead-letters"
@@ -212,3 +216,14 @@ def test_a_new_schema_is_read_an_unknown_one_is_a_dead_letter_and_four_queries_s
         eventually(lambda: edits(real_time) == 3, "the edit of the schema whose id the registry did not have before")
         checkpointed(real_time, "wikimedia-wiki-stats")
     assert verified(real_time, "wikimedia-wiki-stats")["verdict"] == "right"
+
+
+@pytest.mark.parametrize(("catches_up", "ids"), [(False, [5, 4]), (True, [4])])
+def test_a_batch_in_real_time_mode_may_fail_at_a_record_beyond_the_end_that_spark_names(real_time, fresh_registry, spark, catches_up, ids):
+    (value,) = serialized(fresh_registry, [change(1, at=0)])
+    write_topic(real_time, "wikimedia", [b"\x00" + number.to_bytes(4, "big") + value[5:] for number in (4, 5, 5)], to=0)
+    query = chosen(["wikimedia-wiki-stats"], real_time)[0]
+    error = Mock(**{"startOffset.return_value": "[-]", "endOffset.return_value": '[{"wikimedia":{"0":1,"1":0,"2":0}}]'})
+    failed = Mock(schemas=WriterSchemas(V2), catches_up=catches_up, **{"running._jsq.exception.return_value.get.return_value": error})
+    starter = Starter(spark, real_time, Mock(), pytest.fail, once=False)
+    assert starter.new_schema_ids(query, failed, []) == ids

@@ -34,7 +34,7 @@ NOON_MS = 1_767_268_800_000
 AT = NOON_MS // 1000 - 7200
 MUTATED, SEED = 300, 1
 """How many values of `mutations`, and which."""
-SCHEMAS = WriterSchemas(V1, {3: V1}, absent=frozenset({77}), recurring=frozenset({77}))
+SCHEMAS = WriterSchemas(V1, {3: V1}, absent=frozenset({77}), given_up=frozenset({77}))
 CAMERA = '{"devices":{"cameras":{"c":{"device_id":%s,"last_event":{"has_person":%s,"start_time":%s}}}}}'
 THERMOSTAT = '{"devices":{"thermostats":{"t":{"structure_id":%s,"last_connection":"2026-01-01T10:00:00Z","ambient_temperature_c":%s}}}}'
 AT_10, AT_11 = (f'{{"last_event":{{"has_person":true,"start_time":"2026-01-01T{hour}:00:00Z"}}}}' for hour in (10, 11))

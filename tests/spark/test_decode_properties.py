@@ -22,7 +22,7 @@ from pipeline.formats.confluent_avro import WriterSchemas
 
 FUTURE = "10 minutes"
 V1_PARSED = fastavro.parse_schema(json.loads(V1))
-SCHEMAS = WriterSchemas(V1, {3: V1}, absent=frozenset({77}), recurring=frozenset({77}))
+SCHEMAS = WriterSchemas(V1, {3: V1}, absent=frozenset({77}), given_up=frozenset({77}))
 AMOUNTS = ("passenger_count", *taxi.MEASURES)
 USED_IN_PART = ("; the rest was used", "; archived all the same")
 

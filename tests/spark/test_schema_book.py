@@ -11,7 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from infrastructure.registry.client import RegistryUnavailable
 from pipeline.domains.wikimedia import CHANGES, changes
 from pipeline.formats.confluent_avro import MOST_UNKNOWN_IDS, schema_ids, unknown_ids
-from pipeline.formats.schema_book import AGAIN_SECONDS, MOST_TIMES, SchemaBook
+from pipeline.formats.schema_book import AGAIN_SECONDS, MOST_TIMES, NEAR, SchemaBook
 
 OWN = json.loads(V1)
 
@@ -157,6 +157,17 @@ def test_an_id_that_comes_again_and_again_ends_a_bounded_number_of_runs(records)
         book.learn(CHANGES, [5, 5, 5], {0: offset + 1})  # the failure names it, and so do unread and newest records
     assert outcomes(records, book.of(CHANGES), *[value] * 9) == ["the registry has no Avro schema of id 5"] * 9
     assert registry.asked == [5] * MOST_TIMES
+
+
+def test_an_id_that_is_far_from_those_of_schemas_is_asked_for_once(records):
+    registry, far = Registry({3: V1}), 3 + NEAR + 1
+    value = in_wire_format(change(2, at=0), far, V2)
+    book = SchemaBook(registry)
+    book.learn(CHANGES, [far - 1, far], {0: 1})
+    schemas = book.of(CHANGES)
+    assert outcomes(records, schemas, *[value] * 2) == [f"the registry has no Avro schema of id {far}"] * 2
+    near = in_wire_format(change(2, at=0), far - 1, V2)
+    assert schema_ids(records(value, near, value), schemas) == [far - 1]
 
 
 def test_random_ids_cost_a_bounded_number_of_questions_until_the_book_is_opened_again(records):

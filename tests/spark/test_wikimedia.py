@@ -10,7 +10,7 @@ from letters import reasons
 from pipeline.domains.wikimedia import changes, edit_stats, edits, unusable, wiki_stats
 from pipeline.formats.confluent_avro import WriterSchemas
 
-SCHEMAS = WriterSchemas(V1, {3: V1, 4: V2}, absent=frozenset({77}), recurring=frozenset({77}))
+SCHEMAS = WriterSchemas(V1, {3: V1, 4: V2}, absent=frozenset({77}), given_up=frozenset({77}))
 YEAR_10000 = 253_402_300_800
 letters_of = partial(unusable, schemas=SCHEMAS, future="10 minutes")
 TEN = int(datetime(2026, 1, 1, 10, tzinfo=UTC).timestamp())
