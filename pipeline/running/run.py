@@ -12,7 +12,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from contract.checkpoints.contents import Checkpoint, Partition, batch_of, nested, offsets_of
+from contract.checkpoints.contents import Checkpoint, Offsets, Partition, batch_of, nested, offsets_of
 from contract.checkpoints.names import others_of_query
 from infrastructure.errors import StreamgaugeError
 from infrastructure.kafka.recent_records import last_records
@@ -24,6 +24,7 @@ from pipeline.checkpoint.journal import BatchJournal
 from pipeline.checkpoint.use import check_parameters, check_reset, check_source
 from pipeline.formats.confluent_avro import WriterSchemas, schema_ids
 from pipeline.formats.schema_book import SchemaBook
+from pipeline.monitoring.failures import RECORDS_LOST, records_gone
 from pipeline.monitoring.progress import ProgressToKafka
 from pipeline.query import Query, start_stream, topic_read_by_partition
 from pipeline.sinks.sink import out_of_step
@@ -172,6 +173,7 @@ class Starter:
             journal = BatchJournal.followed(place, self._settings, partitions if isinstance(source, KafkaTopic) else ())
         committed = checkpoint.batch(checkpoint.last_committed)
         ends = committed.ends if committed and isinstance(source, KafkaTopic) else {}
+        self._check_ends(query, ends)
         in_real_time = query.real_time is not None and not self._once
         catches_up = in_real_time and query.watermark is not None and not has_caught_up and checkpoint.query_id is not None
         self._progress.resumes_at(query.name, ends, partitions if in_real_time and not catches_up else (), catches_up=catches_up)
@@ -195,6 +197,17 @@ class Starter:
         if isinstance(query.source, KafkaTopic):
             first_and_end_offsets(self._settings.kafka, partitions)  # Kafka lists partitions without a leader, too
         return partitions
+
+    def _check_ends(self, query: Query, read_to: Offsets) -> None:
+        """Raises StreamgaugeError if a partition ends before the offset that the query has read to, as after a broker's power failure."""
+        if not read_to or not self._settings.fail_on_data_loss:
+            return
+        ends = {partition: end for partition, (_, end) in first_and_end_offsets(self._settings.kafka, read_to).items()}
+        if lost := sorted(partition for partition, offset in read_to.items() if offset > ends[partition]):
+            where = ", ".join(
+                f"{topic}-{number} ends at {ends[topic, number]:,} and was read to {read_to[topic, number]:,}" for topic, number in lost
+            )
+            raise StreamgaugeError(records_gone(query.name, f"{RECORDS_LOST}: {where}"))
 
     def _with_fixed_start(self, query: Query, partitions: Sequence[Partition]) -> Settings:
         """The settings, with "latest" replaced by the end offsets at the first start of the query on these topics in this process.

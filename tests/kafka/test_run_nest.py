@@ -1,6 +1,7 @@
 """`streamgauge run --once` on a real broker: the result topic against a plain-Python count of what is in the source topic."""
 
 import json
+import os
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -9,7 +10,9 @@ import verifying
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions
 from plain import counts_of, dropped, folded, one_camera, read_topic, results, sightings_of, write_topic
-from running import streamgauge
+from running import start_server, streamgauge
+
+from streamgauge.platform.kafka import EmbeddedKafka
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 FAULTS = ("--late", "0.05", "--too-late", "0.01", "--duplicates", "0.02", "--corrupt", "0.01")
@@ -98,6 +101,21 @@ def test_records_gone_before_they_were_read_stop_the_query_with_the_two_ways_out
     assert "gone from Kafka, removed by retention" in done.stderr
     assert "STREAMGAUGE_FAIL_ON_DATA_LOSS=false" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_query_that_has_read_records_that_its_broker_lost_names_the_partition(own_broker):
+    write_topic(own_broker, "nest-logs", [one_camera("cam-1", START)] * 20, to=0)
+    write_topic(own_broker, "nest-logs", [one_camera("cam-1", START)], to=0)
+    run_once(own_broker)
+    broker = EmbeddedKafka(own_broker)
+    broker.process.kill()
+    broker.stop()
+    (segment,) = (broker.folder / "data" / "nest-logs-0").glob("*.log")
+    os.truncate(segment, segment.stat().st_size - 1)  # its last batch, of one record, is torn
+    start_server(broker)
+    done = streamgauge("run", "nest-camera-stats", "--once", settings=own_broker)
+    assert done.returncode == 2
+    assert "Kafka has lost records that it had read: nest-logs-0 ends at 20 and was read to 21. Two ways out: " in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,11 @@ from pipeline.monitoring.failures import Remedy, diagnosis
         ("[STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE] Provided value schema does not match", "version", Remedy.PERSON),
         ("java.io.IOException: No space left on device", "space", Remedy.RESTART),
         (
+            "[KAFKA_DATA_LOSS.PARTITION_OFFSET_CHANGED] Some data may have been lost",
+            "Kafka has lost records that it had read. Two ways out",
+            Remedy.PERSON,
+        ),
+        (
             "org.apache.kafka.common.errors.UnknownTopicOrPartitionException: This server does not host",
             "`streamgauge up` creates",
             Remedy.RESTART,
