@@ -20,7 +20,6 @@ PYTHON_IS_SLOW = ("Python worker failed to connect back",)
 # first catches up, meets the cause again.
 _WRITER_FAILED = ("Connection to streaming shuffle writer",)
 _KAFKA_UNAVAILABLE = ("org.apache.kafka.common.errors.TimeoutException", "org.apache.kafka.common.errors.DisconnectException")
-_RECORDS_LOST = ("PARTITION_OFFSET_CHANGED",)
 _DATA_LOSS = ("failOnDataLoss", "KAFKA_DATA_LOSS", "data may have been lost")
 _TOPIC_GONE = ("UnknownTopicOrPartition", "UNKNOWN_TOPIC_OR_PARTITION", "does not host this topic-partition")
 TOO_FEW_SLOTS = (
@@ -60,9 +59,6 @@ class Failure(NamedTuple):
     detail: str
 
 
-RECORDS_LOST = "Kafka has lost records that it had read"
-
-
 class Remedy(Enum):
     """The remedy for a failed query."""
 
@@ -82,7 +78,7 @@ class Diagnosis:
 def diagnosis(text: str, checkpoint: CheckpointPlace, settings: Settings) -> Diagnosis:
     """Diagnoses the failure with Spark's exception `text`."""
     reset, error = f"`streamgauge reset {checkpoint.name.query}`", failure_of(text).error
-    cut = "records that it had not read yet are gone from Kafka, removed by retention"
+    cut = "the records that it reads next are gone from Kafka: removed by retention, or lost by a broker"
     other_state = (
         f"the query has changed, and the state in {checkpoint.folder} does not fit it: raise its version in the code, "
         f"which recounts from the start and keeps the old checkpoint, or delete that with {reset}"
@@ -104,7 +100,6 @@ def diagnosis(text: str, checkpoint: CheckpointPlace, settings: Settings) -> Dia
         # The next start checks whether Kafka and the topics exist. A sink whose topic is missing fails in the same way.
         _KAFKA_UNAVAILABLE: Diagnosis("a request to Kafka was not answered in time", Remedy.RESTART_AT_ONCE),
         PYTHON_IS_SLOW: Diagnosis("a Python process took longer to start than the 10 s that Spark waits", Remedy.RESTART_AT_ONCE),
-        _RECORDS_LOST: Diagnosis(records_gone(checkpoint.name.query, RECORDS_LOST), Remedy.PERSON),
         _DATA_LOSS: Diagnosis(records_gone(checkpoint.name.query, cut), Remedy.PERSON),
         _OTHER_STATE: Diagnosis(other_state, Remedy.PERSON),
         _DAMAGED: Diagnosis(damaged),

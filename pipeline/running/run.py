@@ -24,7 +24,7 @@ from pipeline.checkpoint.journal import BatchJournal
 from pipeline.checkpoint.use import check_parameters, check_reset, check_source
 from pipeline.formats.confluent_avro import WriterSchemas, schema_ids
 from pipeline.formats.schema_book import SchemaBook
-from pipeline.monitoring.failures import RECORDS_LOST, records_gone
+from pipeline.monitoring.failures import records_gone
 from pipeline.monitoring.progress import ProgressToKafka
 from pipeline.query import Query, start_stream, topic_read_by_partition
 from pipeline.sinks.sink import out_of_step
@@ -207,7 +207,7 @@ class Starter:
             where = ", ".join(
                 f"{topic}-{number} ends at {ends[topic, number]:,} and was read to {read_to[topic, number]:,}" for topic, number in lost
             )
-            raise StreamgaugeError(records_gone(query.name, f"{RECORDS_LOST}: {where}"))
+            raise StreamgaugeError(records_gone(query.name, f"Kafka has lost records that it had read: {where}"))
 
     def _with_fixed_start(self, query: Query, partitions: Sequence[Partition]) -> Settings:
         """The settings, with "latest" replaced by the end offsets at the first start of the query on these topics in this process.

@@ -98,7 +98,7 @@ def test_records_gone_before_they_were_read_stop_the_query_with_the_two_ways_out
         cut.result()
     done = streamgauge("run", "nest-camera-stats", "--once", settings=fresh)
     assert done.returncode == 2
-    assert "gone from Kafka, removed by retention" in done.stderr
+    assert "gone from Kafka: removed by retention" in done.stderr
     assert "STREAMGAUGE_FAIL_ON_DATA_LOSS=false" in done.stderr
     assert "Traceback" not in done.stderr
 

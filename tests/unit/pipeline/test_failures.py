@@ -19,7 +19,7 @@ from pipeline.monitoring.failures import Remedy, diagnosis
         ("java.io.IOException: No space left on device", "space", Remedy.RESTART),
         (
             "[KAFKA_DATA_LOSS.PARTITION_OFFSET_CHANGED] Some data may have been lost",
-            "Kafka has lost records that it had read. Two ways out",
+            "removed by retention, or lost by a broker. Two ways out",
             Remedy.PERSON,
         ),
         (
