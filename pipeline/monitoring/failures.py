@@ -21,6 +21,7 @@ PYTHON_IS_SLOW = ("Python worker failed to connect back",)
 _WRITER_FAILED = ("Connection to streaming shuffle writer",)
 _KAFKA_UNAVAILABLE = ("org.apache.kafka.common.errors.TimeoutException", "org.apache.kafka.common.errors.DisconnectException")
 _DATA_LOSS = ("failOnDataLoss", "KAFKA_DATA_LOSS", "data may have been lost")
+_OFFSET_GONE = ("OffsetOutOfRangeException",)
 _TOPIC_GONE = ("UnknownTopicOrPartition", "UNKNOWN_TOPIC_OR_PARTITION", "does not host this topic-partition")
 TOO_FEW_SLOTS = (
     "in Spark's real-time mode it needs {needed} task slots at the same time, and {free} are free: give Spark more (SPARK_MASTER=local[128], or "
@@ -101,6 +102,7 @@ def diagnosis(text: str, checkpoint: CheckpointPlace, settings: Settings) -> Dia
         _KAFKA_UNAVAILABLE: Diagnosis("a request to Kafka was not answered in time", Remedy.RESTART_AT_ONCE),
         PYTHON_IS_SLOW: Diagnosis("a Python process took longer to start than the 10 s that Spark waits", Remedy.RESTART_AT_ONCE),
         _DATA_LOSS: Diagnosis(records_gone(checkpoint.name.query, cut), Remedy.PERSON),
+        _OFFSET_GONE: Diagnosis("Kafka does not have the offset that it reads next"),  # the next start says why
         _OTHER_STATE: Diagnosis(other_state, Remedy.PERSON),
         _DAMAGED: Diagnosis(damaged),
         _CLOCKS_DIFFER: Diagnosis(f"Kafka refused its records: {CLOCKS_DIFFER}"),

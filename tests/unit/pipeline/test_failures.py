@@ -23,6 +23,11 @@ from pipeline.monitoring.failures import Remedy, diagnosis
             Remedy.PERSON,
         ),
         (
+            "org.apache.kafka.clients.consumer.OffsetOutOfRangeException: Fetch position FetchPosition{offset=21}",
+            "Kafka does not have the offset",
+            Remedy.RESTART,
+        ),
+        (
             "org.apache.kafka.common.errors.UnknownTopicOrPartitionException: This server does not host",
             "`streamgauge up` creates",
             Remedy.RESTART,
