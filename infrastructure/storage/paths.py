@@ -132,7 +132,7 @@ def write_new(path: StoragePath, text: str) -> bool:
 
 
 def write_whole(path: StoragePath, content: str | bytes) -> None:
-    """Writes a file atomically: readers see the old or the new content, never a part. Object stores guarantee this themselves.
+    """Writes a file atomically: readers see the old or the new content, never a part, also after a power failure. Object stores guarantee this themselves.
 
     The partial file of a killed process is deleted by the next write of the file, an hour later or more. Raises StoreUnavailable when the
     object store does not answer.
@@ -150,7 +150,10 @@ def write_whole(path: StoragePath, content: str | bytes) -> None:
     # Hidden: pandas and Arrow read all other files of a folder. With a name of its own: two programs may write the file at once.
     partial = path.with_name(f".{path.name}.{uuid4().hex[:8]}.partial")
     try:
-        partial.write_bytes(content)
+        with partial.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file)
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)

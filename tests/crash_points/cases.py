@@ -26,6 +26,7 @@ class Case:
     """feed: writes new records, in round 0, 1, 2 ... work: takes them; this is killed, and done again. wrong: what is wrong then, a line each.
 
     found: what a kill has left.
+    reset: forgets what it has done, if there is a command for it.
     source: the topic that it reads. variables: settings of the work, in which HOME is the home. spark: the session that the work needs, if any.
     """
 
@@ -37,6 +38,7 @@ class Case:
     variables: dict[str, str] = field(default_factory=dict)
     spark: Literal["in micro-batches", "in real time", "with Delta"] | None = "in micro-batches"
     needs_registry: bool = False
+    reset: Callable[[Settings], None] | None = None
 
 
 def command(*arguments: str, settings: Settings) -> None:
@@ -82,7 +84,10 @@ def of_query(
         found, expected = verify(name, settings=settings)[name], ("right", len(read_topic(settings, source)))
         return [] if (found["verdict"], found["records"]) == expected else [f"{expected} expected, and found {found}"]
 
-    return Case(feed, partial(work, name), found, wrong, source, **more)
+    def reset(settings: Settings) -> None:
+        command("reset", name, "--yes", settings=settings)
+
+    return Case(feed, partial(work, name), found, wrong, source, reset=reset, **more)
 
 
 def run(name: str, settings: Settings) -> None:

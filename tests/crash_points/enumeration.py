@@ -12,7 +12,7 @@ from topic_reset import empty_topics
 
 from crash_points.cases import CASES
 from crash_points.images import Images
-from crash_points.watched import Point, Watched, points_of, torn_of
+from crash_points.watched import End, Point, Watched, ends_of, points_of
 from infrastructure.lake_environment import PYTHON as PYTHON_WITH_DELTA
 from infrastructure.settings import Settings
 
@@ -26,17 +26,27 @@ SOON_OLD = {
     "spark.sql.streaming.stateStore.maintenanceInterval": "1s",
     "spark.sql.streaming.realTimeMode.minBatchDuration": "1s",
 }
+DONE = "done"
+"""What the worker answers; or, in a line, why the work failed."""
 RUNS = 10
 """How many runs may pass until one comes to a point. DuckDB, for example, truncates its file in some of them only."""
 
 
 @dataclass(frozen=True)
 class Tried:
-    """A point; what the kill left, or None if the program did not come to the point; what was wrong after it had run again."""
+    """A point; what its end left, or None if the program did not come to the point; what was wrong after it had run again.
+
+    after_reset: whether the program refused to run with what the power failure had left, and was reset, as it said.
+    """
 
     point: Point
     found: str | None
     wrong: list[str]
+    after_reset: bool = False
+
+
+class WorkFailedError(Exception):
+    """The work has ended with an error."""
 
 
 class Enumeration:
@@ -54,8 +64,8 @@ class Enumeration:
         self._program: Watched | None = None
         self._rounds = 0
 
-    def tried(self, most: int | None = None, *, by_kill: bool = False, only_torn: bool = False) -> Iterator[Tried]:
-        """Tries each point of a run that is not the first, or so many of them, or only those in torn writes.
+    def tried(self, most: int | None = None, only: End | None = None, *, by_kill: bool = False) -> Iterator[Tried]:
+        """Tries each point of a run that is not the first with each end, or so many of them, or those with one end.
 
         by_kill: with a new run and a real kill for each point, as for a case without a session. Otherwise, one run is recorded, and what a kill
         would leave at the point is restored.
@@ -64,52 +74,57 @@ class Enumeration:
             for _ in range(2):
                 self._fed_and_done()
             try_all = self._killed if by_kill or self.case.spark is None else self._restored
-            yield from try_all(most, only_torn=only_torn)
+            yield from try_all(most, only)
         finally:
             if self._program:
                 self._program.end()
 
-    def _killed(self, most: int | None, *, only_torn: bool) -> Iterator[Tried]:
-        for point in self._chosen(self._fed_and_done(), most, only_torn=only_torn):
+    def _killed(self, most: int | None, only: End | None) -> Iterator[Tried]:
+        for point in self._chosen(self._fed_and_done(), most, only):
             for _ in range(RUNS):
                 self._fed_and_done(point)
                 if self._program is None:
                     break
             found = self.case.found(self.settings) if self._program is None else None
-            yield Tried(point, found, self._wrong_after_the_next_run())
+            yield Tried(point, found, *self._after_the_next_run(point))
 
-    def _restored(self, most: int | None, *, only_torn: bool) -> Iterator[Tried]:
+    def _restored(self, most: int | None, only: End | None) -> Iterator[Tried]:
         """What a kill leaves is often the same at several points, and is then tried once."""
         with Images(self.settings, NOT_KEPT, [self.case.source]) as images:
             operations = self._fed_and_done(before_each=images.take)
             number_of = {point: number for number, point in enumerate(points_of(operations))}
-            known: dict[str, tuple[str, list[str]]] = {}
-            for point in self._chosen(operations, most, only_torn=only_torn):
-                number = number_of[point._replace(is_torn=False)]
-                content = images.content(number, is_torn=point.is_torn)
+            known: dict[str, tuple[str, list[str], bool]] = {}
+            for point in self._chosen(operations, most, only):
+                number = number_of[point._replace(end=End.KILL)]
+                content = images.content(number, point.end)
                 if content not in known:
-                    images.restore(number, is_torn=point.is_torn)
-                    known[content] = self.case.found(self.settings), self._wrong_after_the_next_run()
+                    images.restore(number, point.end)
+                    known[content] = self.case.found(self.settings), *self._after_the_next_run(point)
                 yield Tried(point, *known[content])
 
-    def _chosen(self, operations: Sequence[str], most: int | None, *, only_torn: bool) -> Sequence[Point]:
-        whole = points_of(operations)
-        torn = torn_of(whole)
-        self.points = torn if only_torn else whole + torn
+    def _chosen(self, operations: Sequence[str], most: int | None, only: End | None) -> Sequence[Point]:
+        self.points = [point for point in ends_of(points_of(operations)) if only in {None, point.end}]
         return self.points[:: 1 if most is None else max(1, len(self.points) // most)]
 
-    def _wrong_after_the_next_run(self) -> list[str]:
-        return self.case.wrong(self.settings) if self._done() is not None else ["the next run failed"]
+    def _after_the_next_run(self, point: Point) -> tuple[list[str], bool]:
+        """What is wrong then, and whether that run was one after a reset."""
+        try:
+            self._done()
+        except WorkFailedError as failure:
+            if point.end is not End.POWER or self.case.reset is None or "`streamgauge reset" not in str(failure):
+                return [f"the next run failed: {failure}"], False
+            self.case.reset(self.settings)
+            self._done()
+            return self.case.wrong(self.settings), True
+        return self.case.wrong(self.settings), False
 
     def _fed_and_done(self, point: Point | None = None, **armed: Any) -> list[str]:
         self.case.feed(self.settings, self._rounds)
         self._rounds += 1
-        operations = self._done(point, **armed)
-        assert operations is not None, f"the work of {self.name} failed"
-        return operations
+        return self._done(point, **armed)
 
-    def _done(self, point: Point | None = None, **armed: Any) -> list[str] | None:
-        """Does the work, and returns its operations, None if it fails. It is killed at the point, if it comes to it."""
+    def _done(self, point: Point | None = None, **armed: Any) -> list[str]:
+        """Does the work, and returns its operations. It is killed at the point, if it comes to it. Raises WorkFailedError when it fails."""
         if self._program is None:
             python = PYTHON_WITH_DELTA if self.case.spark == "with Delta" else sys.executable
             command = [str(python), "-m", "crash_points.worker", self.name]
@@ -118,11 +133,13 @@ class Enumeration:
         program.arm(point, **armed)
         program.popen.stdin.write("\n")
         program.popen.stdin.flush()
-        is_done = program.popen.stdout.readline()
-        if not is_done:
-            program.end()
-            self._program = None
+        answer = program.popen.stdout.readline().strip()
         operations = program.operations
-        if self._program:
+        if answer == DONE:
             program.arm(None)
-        return operations if is_done or program.killed_at else None
+            return operations
+        program.end()
+        self._program = None
+        if program.killed_at:
+            return operations
+        raise WorkFailedError(answer or f"the work of {self.name} has ended without an answer")

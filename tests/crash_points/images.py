@@ -13,7 +13,7 @@ from confluent_kafka.admin import OffsetSpec
 from plain import ANSWER_SECONDS, read_topic
 
 from contract.domains import TOPICS
-from crash_points.watched import Torn
+from crash_points.watched import End, Losses, Torn
 from infrastructure.settings import Settings
 
 Ends = Mapping[tuple[str, int], int]
@@ -33,6 +33,7 @@ class Images:
         self._folder = TemporaryDirectory(prefix="crash-points-")
         self._ends: list[Ends] = []
         self._torn: list[Torn | None] = []
+        self._losses: list[Losses] = []
         self._records: dict[str, list[Message]] = {}
 
     def __enter__(self) -> "Images":
@@ -41,10 +42,11 @@ class Images:
     def __exit__(self, *_: object) -> None:
         self._folder.cleanup()
 
-    def take(self, torn: Torn | None) -> None:
-        """The home and the topics as they are now, and what a torn write would add. What the program does meanwhile must not change them, but an operation may just come to its end."""
+    def take(self, torn: Torn | None, losses: Losses) -> None:
+        """The home and the topics as they are now, what a torn write would add, and a power failure take. What the program does meanwhile must not change them, but an operation may just come to its end."""
         self._ends.append(self._ends_now())
         self._torn.append(torn)
+        self._losses.append(losses)
         for _ in range(10):
             with suppress(shutil.Error, FileNotFoundError):
                 shutil.rmtree(self._image(-1), ignore_errors=True)
@@ -53,8 +55,8 @@ class Images:
         msg = f"the files in {self._settings.home} do not hold still"
         raise OSError(msg)
 
-    def restore(self, number: int, *, is_torn: bool) -> None:
-        """Leaves the home and the topics as a kill at that point, or in the middle of the write that comes then. A record may have another offset; its key, value, partition and order are the same."""
+    def restore(self, number: int, end: End) -> None:
+        """Leaves the home and the topics as that end leaves them. A record may have another offset; its key, value, partition and order are the same."""
         if not self._records:
             self._records = {topic.name: read_topic(self._settings, topic.name) for topic in self._topics}
         home = self._settings.home
@@ -65,16 +67,17 @@ class Images:
         for note in home.rglob("*.driver"):
             if note.read_text():  # the process that it names would be dead
                 note.write_text(str(_ended()))
-        if is_torn and (torn := self._torn[number]):
+        if end is End.TORN and (torn := self._torn[number]):
             torn.leave()
+        if end is End.POWER:
+            for loss in self._losses[number]:
+                loss.lose()
         self._restore_topics(self._ends[number])
 
-    def content(self, number: int, *, is_torn: bool) -> str:
+    def content(self, number: int, end: End) -> str:
         """The same for images that are the same."""
-        found, folder = (
-            hashlib.sha256(repr((sorted(self._ends[number].items()), is_torn and self._torn[number])).encode()),
-            self._image(number),
-        )
+        more = {End.KILL: None, End.TORN: self._torn[number], End.POWER: self._losses[number] or None}[end]
+        found, folder = hashlib.sha256(repr((sorted(self._ends[number].items()), more)).encode()), self._image(number)
         for path in sorted(folder.rglob("*")):
             found.update(repr((str(path.relative_to(folder)), path.read_bytes() if path.is_file() else None)).encode())
         return found.hexdigest()

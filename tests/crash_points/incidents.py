@@ -1,5 +1,6 @@
 """The case of `notify`: cameras that go offline and come back, and the alerts that were taken."""
 
+import os
 from collections import Counter
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -31,6 +32,8 @@ class Taking:
     def send(self, alert: Mapping[str, str], finished: Finished) -> None:
         with self._file.open("ab") as file:
             file.write(b"\n" + orjson.dumps((alert["incident"], alert["level"])))
+            file.flush()
+            os.fsync(file)  # a server that has taken an alert keeps it when this machine fails
         finished(True)
 
     def close(self) -> None:

@@ -16,6 +16,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from enum import Enum
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -53,12 +54,20 @@ _CHANGES = {0: "Produce", 8: "OffsetCommit", 19: "CreateTopics", 20: "DeleteTopi
 """Requests that change something in Kafka, by their number in its protocol."""
 
 
+class End(Enum):
+    """How a program ends at a point. After a power failure, what it has written and not synchronized is gone."""
+
+    KILL = "kill"
+    TORN = "torn write"
+    POWER = "power failure"
+
+
 class Point(NamedTuple):
     """Before the n-th occurrence, from 1, of an operation in a run; or, in a write that is torn, after its first half."""
 
     operation: str
     occurrence: int
-    is_torn: bool = False
+    end: End = End.KILL
 
 
 def points_of(operations: Sequence[str]) -> list[Point]:
@@ -71,11 +80,16 @@ def points_of(operations: Sequence[str]) -> list[Point]:
     return seen_at
 
 
+def ends_of(points: Sequence[Point]) -> list[Point]:
+    """These points of a run, with each way in which it can end there."""
+    return [*points, *torn_of(points), *(point._replace(end=End.POWER) for point in points)]
+
+
 def torn_of(points: Sequence[Point]) -> list[Point]:
     """The points in the middle of each write to a file that is written in its place. What is renamed later, nobody has read before."""
     renamed = {point.operation.split()[1] for point in points if point.operation.startswith("rename")}
     writes = [point for point in points if point.operation.startswith("write")]
-    return [point._replace(is_torn=True) for point in writes if point.operation.partition(" ")[2] not in renamed]
+    return [point._replace(end=End.TORN) for point in writes if point.operation.partition(" ")[2] not in renamed]
 
 
 class Torn(NamedTuple):
@@ -89,6 +103,21 @@ class Torn(NamedTuple):
         with self.path.open("r+b") as file:
             file.seek(self.offset)
             file.write(self.half)
+
+
+class Unsynchronized(NamedTuple):
+    """A file of which no more than its first bytes are on the disk."""
+
+    path: Path
+    length: int
+
+    def lose(self) -> None:
+        if self.path.is_file() and self.path.stat().st_size > self.length:
+            os.truncate(self.path, self.length)
+
+
+Losses = Sequence[Unsynchronized]
+BeforeEach = Callable[[Torn | None, Losses], None]
 
 
 class Watched:
@@ -115,10 +144,14 @@ class Watched:
         self._answers.start()
         start.join()
 
-    def arm(self, point: Point | None, before_each: Callable[[Torn | None], None] = lambda _: None) -> None:
-        """Forgets all operations; kills the program at this point. before_each: called before each one, with what is torn if it is a write; the program waits."""
+    def arm(self, point: Point | None, before_each: BeforeEach = lambda _torn, _losses: None) -> None:
+        """Forgets all operations, and takes all files for synchronized; kills the program at this point.
+
+        before_each: called before each operation, with what is torn if it is a write, and what a power failure would lose; the program waits.
+        """
         with self._answering:
             self._point, self.killed_at, self.operations, self._before_each = point, None, list[str](), before_each
+            self._on_disk = dict[str, int]()  # of files that are not synchronized, how many bytes are
 
     def end(self) -> None:
         """Kills the program, and everything that it has started."""
@@ -165,28 +198,48 @@ class Watched:
     def _goes_on(self, thread: int, call: int, arguments: Sequence[int]) -> bool:
         if self.killed_at is not None:
             return False
-        operation, torn, caller = None, None, _Caller(thread)
+        found, torn, caller = None, None, _Caller(thread)
         with suppress(OSError):  # such as a file that is closed: the call will fail
-            operation = self._operation(caller, call, arguments)
-            torn = caller.torn(call, arguments) if operation and operation.startswith("write") else None
-        if operation is None:
+            found = self._operation(caller, call, arguments)
+            torn = caller.torn(call, arguments) if found and found[0].startswith("write") else None
+        if found is None:
             return True
+        operation, name, paths = found
+        losses = [Unsynchronized(Path(path), length) for path, length in self._on_disk.items()]
         self.operations.append(operation)
-        self._before_each(torn)
+        self._before_each(torn, losses)
         if self._point is None or self._point[:2] != (operation, self.operations.count(operation)):
+            self._follow(name, paths)
             return True
         self.killed_at = self._point
         self._kill()  # meanwhile, each other operation waits
-        if self._point.is_torn and torn:
+        if self._point.end is End.TORN and torn:
             torn.leave()
+        if self._point.end is End.POWER:
+            for loss in losses:
+                loss.lose()
         return False
 
-    def _operation(self, caller: "_Caller", call: int, arguments: Sequence[int]) -> str | None:
+    def _follow(self, name: str, paths: Sequence[str]) -> None:
+        """Notes what an operation leaves unsynchronized."""
+        match name:
+            case "write":
+                self._on_disk.setdefault(paths[0], Path(paths[0]).stat().st_size if Path(paths[0]).exists() else 0)
+            case "synchronize" | "delete":
+                self._on_disk.pop(paths[0], None)
+            case "rename":
+                source, target = paths
+                self._on_disk.pop(target, None)
+                for path in [path for path in self._on_disk if f"{path}/".startswith(f"{source}/")]:
+                    self._on_disk[target + path.removeprefix(source)] = self._on_disk.pop(path)
+
+    def _operation(self, caller: "_Caller", call: int, arguments: Sequence[int]) -> tuple[str, str, Sequence[str]] | None:
+        """What is watched of a system call: the operation, its name, and the paths of its files."""
         if call in _OF_FILES:
             file = caller.file(arguments[0])
             if file.startswith("socket:") and _OF_FILES[call] == "write":
                 request = caller.request(call, arguments) if _is_to(file, self._port) else None
-                return f"send {_CHANGES[request]} to Kafka" if request in _CHANGES else None
+                return (f"send {_CHANGES[request]} to Kafka", "send", ()) if request in _CHANGES else None
             name, paths = _OF_FILES[call], [file]
         else:
             name, places = (_OF_PATHS | _OPENS)[call]
@@ -194,7 +247,7 @@ class Watched:
         if (name == "create folder" and os.path.lexists(paths[0])) or (name == "delete" and not os.path.lexists(paths[0])):
             return None  # it changes nothing
         found = [self._is_watched(path) for path in paths]
-        return f"{name} {' to '.join(_plain(path[3]) for path in found if path)}" if any(found) else None
+        return (f"{name} {' to '.join(_plain(path[3]) for path in found if path)}", name, paths) if any(found) else None
 
 
 @cache

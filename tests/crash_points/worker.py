@@ -1,10 +1,12 @@
-"""`python -m crash_points.worker CASE`: does the work of a case for each line that it reads, in one Spark session."""
+"""`python -m crash_points.worker CASE`: does the work of a case for each line that it reads, in one Spark session; answers with a line."""
 
 import os
 import sys
 from contextlib import nullcontext
 
 from crash_points.cases import CASES, Case
+from crash_points.enumeration import DONE
+from infrastructure.errors import StreamgaugeError
 from infrastructure.settings import Settings
 
 
@@ -25,8 +27,12 @@ def main() -> None:
     with running_session(settings, in_real_time=case.spark == "in real time") if case.spark else nullcontext():
         for _ in sys.stdin:
             forget_tables(case)
-            case.work(settings)
-            answers.write("done\n")
+            try:
+                case.work(settings)
+                answer = DONE
+            except (StreamgaugeError, RuntimeError) as error:
+                answer = " ".join(str(error).split())
+            answers.write(f"{answer}\n")
             answers.flush()
 
 

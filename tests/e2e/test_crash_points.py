@@ -2,7 +2,7 @@
 
 import pytest
 from crash_points.enumeration import Enumeration
-from crash_points.watched import refusal
+from crash_points.watched import End, refusal
 
 pytestmark = pytest.mark.skipif(refusal() is not None, reason=str(refusal()))
 
@@ -24,6 +24,6 @@ def test_killed_before_an_operation_it_is_right_after_the_next_run(fresh, tmp_pa
 
 
 def test_killed_in_the_middle_of_a_write_to_its_database_it_is_right_after_the_next_run(fresh, tmp_path):
-    tried = list(Enumeration("database", fresh, tmp_path / "database").tried(6, only_torn=True))
+    tried = list(Enumeration("database", fresh, tmp_path / "database").tried(6, End.TORN))
     assert "write results.db-wal" in {one.point.operation for one in tried if one.found}
     assert [one for one in tried if one.wrong] == []

@@ -4,7 +4,7 @@ import os
 import sys
 
 import pytest
-from crash_points.watched import Point, Watched, points_of, refusal, torn_of
+from crash_points.watched import End, Point, Watched, points_of, refusal, torn_of
 
 pytestmark = pytest.mark.skipif(refusal() is not None, reason=str(refusal()))
 
@@ -62,7 +62,7 @@ def test_a_write_in_place_is_torn_in_its_middle(program, tmp_path):
     program.arm(torn)
     assert answer_of(program) == ""
     program.end()
-    assert torn == Point("write table", 1, is_torn=True)
+    assert torn == Point("write table", 1, End.TORN)
     assert (tmp_path / "table").read_text() == "rows" * 3
 
 
@@ -71,10 +71,35 @@ def test_a_torn_write_begins_where_the_write_would(tmp_path, write):
     (tmp_path / "table").write_bytes(b"123456")
     code = f"import os, sys; whole = b'abcd'; file = os.open(sys.argv[1], os.O_RDWR); os.lseek(file, 1, os.SEEK_SET); input(); {write}"
     watched = Watched([sys.executable, "-c", code, str(tmp_path / "table")], dict(os.environ), tmp_path, port=9092)
-    watched.arm(Point("write table", 1, is_torn=True))
+    watched.arm(Point("write table", 1, End.TORN))
     assert answer_of(watched) == ""
     watched.end()
     assert (tmp_path / "table").read_bytes() == (b"12ab56" if "pwrite" in write else b"1ab456")
+
+
+def test_a_power_failure_takes_what_was_not_synchronized_from_files_and_leaves_their_names(tmp_path):
+    (tmp_path / "appended").write_text("old ")
+    code = """
+import os, sys
+from pathlib import Path
+
+os.chdir(sys.argv[1])
+for name in ("synchronized", "new.tmp", "appended"):
+    with open(name, "a") as file:
+        file.write("rows")
+        file.flush()
+        if name == "synchronized":
+            os.fsync(file)
+            file.write(" more")
+os.rename("new.tmp", "new")
+input()
+Path("last").touch()
+"""
+    watched = Watched([sys.executable, "-c", code, str(tmp_path)], dict(os.environ), tmp_path, port=9092)
+    watched.arm(Point("open last", 1, End.POWER))
+    assert answer_of(watched) == ""
+    watched.end()
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"synchronized": "rows", "new": "", "appended": "old "}
 
 
 def test_a_point_that_it_does_not_come_to_kills_nothing(program):
@@ -85,6 +110,6 @@ def test_a_point_that_it_does_not_come_to_kills_nothing(program):
 
 def test_the_program_waits_before_each_operation(program, tmp_path):
     seen = []
-    program.arm(None, before_each=lambda _: seen.append({path.name for path in tmp_path.iterdir()} - {"logs", "table"}))
+    program.arm(None, before_each=lambda *_: seen.append({path.name for path in tmp_path.iterdir()} - {"logs", "table"}))
     assert answer_of(program) == "done\n"
     assert seen == [set(), set(), set(), {"0.tmp"}, {"0.tmp"}, {"0"}, {"0", "1.tmp"}, {"0", "1.tmp"}]
