@@ -27,7 +27,7 @@ AGAIN_SECONDS, MOST_SECONDS = 60, 600
 MOST_TIMES = 3
 """How often a query restarts because it met an id that the registry did not have before."""
 NEAR = 1_000_000
-"""A registry gives ids in increasing order: one that is further beyond those known than this will not come soon."""
+"""A registry gives ids in increasing order, so no schema will soon get an id that is further than this beyond the known ones."""
 
 
 class SchemaBook:

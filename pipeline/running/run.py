@@ -157,11 +157,14 @@ class Starter:
         checkpoint = Checkpoint(place.folder)
         checkpoint.check()
         settings = self._settings if checkpoint.planned else self._with_fixed_start(query, partitions)
+        topic_ends: Offsets = {}
+        if isinstance(source, KafkaTopic):
+            topic_ends = {partition: end for partition, (_, end) in first_and_end_offsets(self._settings.kafka, partitions).items()}
         schemas = None
         if query.subject is not None:
-            # Asked first: a schema is registered before its first record is written.
-            topic_ends = {number: end for (_, number), (_, end) in first_and_end_offsets(self._settings.kafka, partitions).items()}
-            self._schemas.learn(query.subject, [*unknown_ids, *self._newest_ids(query)], topic_ends)
+            # With ends from before: a schema is registered before its first record is written.
+            ends_by_number = {number: end for (_, number), end in topic_ends.items()}
+            self._schemas.learn(query.subject, [*unknown_ids, *self._newest_ids(query)], ends_by_number)
             schemas = self._schemas.of(query.subject)
             if not any(topic_ends.values()) and not schemas.by_id and not self._once:
                 self._schemas.forget(query.subject)
@@ -173,7 +176,8 @@ class Starter:
             journal = BatchJournal.followed(place, self._settings, partitions if isinstance(source, KafkaTopic) else ())
         committed = checkpoint.batch(checkpoint.last_committed)
         ends = committed.ends if committed and isinstance(source, KafkaTopic) else {}
-        self._check_ends(query, ends)
+        if self._settings.fail_on_data_loss:
+            _check_ends(query, ends, topic_ends)
         in_real_time = query.real_time is not None and not self._once
         catches_up = in_real_time and query.watermark is not None and not has_caught_up and checkpoint.query_id is not None
         self._progress.resumes_at(query.name, ends, partitions if in_real_time and not catches_up else (), catches_up=catches_up)
@@ -197,17 +201,6 @@ class Starter:
         if isinstance(query.source, KafkaTopic):
             first_and_end_offsets(self._settings.kafka, partitions)  # Kafka lists partitions without a leader, too
         return partitions
-
-    def _check_ends(self, query: Query, read_to: Offsets) -> None:
-        """Raises StreamgaugeError if a partition ends before the offset that the query has read to, as after a broker's power failure."""
-        if not read_to or not self._settings.fail_on_data_loss:
-            return
-        ends = {partition: end for partition, (_, end) in first_and_end_offsets(self._settings.kafka, read_to).items()}
-        if lost := sorted(partition for partition, offset in read_to.items() if offset > ends[partition]):
-            where = ", ".join(
-                f"{topic}-{number} ends at {ends[topic, number]:,} and was read to {read_to[topic, number]:,}" for topic, number in lost
-            )
-            raise StreamgaugeError(records_gone(query.name, f"Kafka has lost records that it had read: {where}"))
 
     def _with_fixed_start(self, query: Query, partitions: Sequence[Partition]) -> Settings:
         """The settings, with "latest" replaced by the end offsets at the first start of the query on these topics in this process.
@@ -297,6 +290,15 @@ class Starter:
     def is_alive(self) -> bool:
         """Whether Spark's JVM is running."""
         return is_alive(self._spark)
+
+
+def _check_ends(query: Query, read_to: Offsets, topic_ends: Offsets) -> None:
+    """Raises StreamgaugeError if a partition ends before the offset that the query has read to, as after a broker's power failure."""
+    if lost := sorted(partition for partition, offset in read_to.items() if offset > topic_ends.get(partition, offset)):
+        where = ", ".join(
+            f"{topic}-{number} ends at {topic_ends[topic, number]:,} and was read to {read_to[topic, number]:,}" for topic, number in lost
+        )
+        raise StreamgaugeError(records_gone(query.name, f"Kafka has lost records that it had read: {where}"))
 
 
 def _offsets(of_sources: str) -> str | None:

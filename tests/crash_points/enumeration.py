@@ -106,17 +106,16 @@ class Enumeration:
         self.points = [point for point in ends_of(points_of(operations)) if only in {None, point.end}]
         return self.points[:: 1 if most is None else max(1, len(self.points) // most)]
 
-    def _after_the_next_run(self, point: Point) -> tuple[list[str], bool]:
-        """What is wrong then, and whether that run was one after a reset."""
+    def _after_the_next_run(self, point: Point, *, after_reset: bool = False) -> tuple[list[str], bool]:
+        """What is wrong then, and whether it took a reset."""
         try:
             self._done()
         except WorkFailedError as failure:
-            if point.end is not End.POWER or self.case.reset is None or "`streamgauge reset" not in str(failure):
-                return [f"the next run failed: {failure}"], False
+            if after_reset or point.end is not End.POWER or self.case.reset is None or "`streamgauge reset" not in str(failure):
+                return [f"the next run failed: {failure}"], after_reset
             self.case.reset(self.settings)
-            self._done()
-            return self.case.wrong(self.settings), True
-        return self.case.wrong(self.settings), False
+            return self._after_the_next_run(point, after_reset=True)
+        return self.case.wrong(self.settings), after_reset
 
     def _fed_and_done(self, point: Point | None = None, **armed: Any) -> list[str]:
         self.case.feed(self.settings, self._rounds)

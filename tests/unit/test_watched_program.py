@@ -102,6 +102,15 @@ Path("last").touch()
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"synchronized": "rows", "new": "", "appended": "old "}
 
 
+def test_a_file_that_is_replaced_is_synchronized_before_it_gets_its_name(tmp_path):
+    code = "import sys; from pathlib import Path; from infrastructure.storage.paths import write_whole; input(); write_whole(Path(sys.argv[1]), 'rows')"
+    watched = Watched([sys.executable, "-c", code, str(tmp_path / "table")], dict(os.environ), tmp_path, port=9092)
+    assert answer_of(watched) == ""
+    watched.end()
+    of = ".table.*.partial"
+    assert watched.operations == [f"open {of}", f"write {of}", f"synchronize {of}", f"rename {of} to table"]
+
+
 def test_a_point_that_it_does_not_come_to_kills_nothing(program):
     program.arm(Point("rename N.tmp to N", 3))
     assert answer_of(program) == "done\n"
