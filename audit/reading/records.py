@@ -130,7 +130,7 @@ def _find_leaders(consumer: Consumer, topics: Iterable[str], kafka: KafkaCluster
 
 
 def _is_wanted(message: Message, unread: dict[tuple[str, int], int], ends: Offsets, kafka: KafkaCluster) -> bool:
-    """Whether the message is a record before the end. Removes its partition from `left` when it has been read."""
+    """Whether the message is a record before the end. Removes its partition from `unread` when it has been read."""
     error, partition = message.error(), (message.topic() or "", message.partition() or 0)
     if error is not None and error.code() == KafkaError._AUTO_OFFSET_RESET:
         msg = f"Kafka has deleted records of {partition[0]}-{partition[1]} while they were read; verify again"

@@ -26,7 +26,7 @@ _NAME = re.compile(r"[^\W\d]\w*")
 
 
 def read_by(schema: Schema, reader_schema: Schema) -> Schema:
-    """The schema by which values are read that were written by a valid `schema`. own: the project's.
+    """The schema by which values are read that were written by a valid `schema`. reader_schema: the project's.
 
     Numbers are as they are written, times too, except for decimals, and milliseconds, which become microseconds. A value of a type that the
     project does not read as its own cannot be read. Raises ValueError with the reason why queries cannot use the schema.
@@ -41,7 +41,7 @@ def read_by(schema: Schema, reader_schema: Schema) -> Schema:
 
 
 def _problems(schema: Schema, reader_schema: Schema | None, others: tuple[str, ...] = ()) -> Iterator[str]:
-    """Why queries cannot use a type. own: the project's type for the same. others: names of fields that are taken."""
+    """Why queries cannot use a type. reader_schema: the project's type for the same. others: names of fields that are taken."""
     for kind in (kind for kind in branches_of(schema) if isinstance(kind, dict)):
         if kind.get("logicalType") == "decimal" and kind["type"] in {"bytes", "fixed"} and kind.get("precision", 0) > _MOST_DIGITS:
             yield f"it has a decimal of {kind['precision']} digits; at most {_MOST_DIGITS} can be kept"
