@@ -152,14 +152,12 @@ class Starter:
         """
         place, source = query.checkpoint_name.place(self._settings), query.source
         check_reset(query.name, self._settings)
-        partitions = self.check_source(query)
+        topic_ends = self.check_source(query)
+        partitions = list(topic_ends)
         check_parameters(place, query.parameters)
         checkpoint = Checkpoint(place.folder)
         checkpoint.check()
-        settings = self._settings if checkpoint.planned else self._with_fixed_start(query, partitions)
-        topic_ends: Offsets = {}
-        if isinstance(source, KafkaTopic):
-            topic_ends = {partition: end for partition, (_, end) in first_and_end_offsets(self._settings.kafka, partitions).items()}
+        settings = self._settings if checkpoint.planned else self._with_fixed_start(query, topic_ends)
         schemas = None
         if query.subject is not None:
             # With ends from before: a schema is registered before its first record is written.
@@ -189,31 +187,29 @@ class Starter:
         assigned = partitions if topic_read_by_partition(query) else None
         return Run(running, journal, schemas, assigned, catches_up=catches_up)
 
-    def check_source(self, query: Query) -> list[Partition]:
-        """The partitions of the source. Raises StreamgaugeError if the query has read another one, such as a topic that was recreated since."""
-        partitions = self._partitions(query)
-        check_source(query.checkpoint_name.place(self._settings), query.source.ids(partitions, self._settings), self._settings)
-        return partitions
+    def check_source(self, query: Query) -> Offsets:
+        """As `_ends`. Raises StreamgaugeError if the query has read another source, such as a topic that was recreated since."""
+        ends = self._ends(query)
+        check_source(query.checkpoint_name.place(self._settings), query.source.ids(list(ends), self._settings), self._settings)
+        return ends
 
-    def _partitions(self, query: Query) -> list[Partition]:
-        """The partitions of the source. Raises KafkaUnavailable also if one of them has no leader."""
+    def _ends(self, query: Query) -> Offsets:
+        """The end offset of each partition of the source; 0 for files. Raises KafkaUnavailable also if a partition has no leader."""
         partitions = query.source.partitions(self._settings)
-        if isinstance(query.source, KafkaTopic):
-            first_and_end_offsets(self._settings.kafka, partitions)  # Kafka lists partitions without a leader, too
-        return partitions
+        if not isinstance(query.source, KafkaTopic):
+            return dict.fromkeys(partitions, 0)
+        return {partition: end for partition, (_, end) in first_and_end_offsets(self._settings.kafka, partitions).items()}
 
-    def _with_fixed_start(self, query: Query, partitions: Sequence[Partition]) -> Settings:
+    def _with_fixed_start(self, query: Query, topic_ends: Offsets) -> Settings:
         """The settings, with "latest" replaced by the end offsets at the first start of the query on these topics in this process.
 
         Otherwise a query that fails before its first checkpoint, or waits for its schema, would skip what came meanwhile.
         """
         if self._settings.starting_offsets != "latest" or not isinstance(query.source, KafkaTopic):
             return self._settings
-        key = query.name, tuple(query.source.ids(partitions, self._settings).items())  # a topic that is recreated has another id
-        if key not in self._latest:
-            ends = first_and_end_offsets(self._settings.kafka, partitions)
-            self._latest[key] = {partition: end for partition, (_, end) in ends.items()}
-        starts = {partition: self._latest[key].get(partition, 0) for partition in partitions}
+        key = query.name, tuple(query.source.ids(list(topic_ends), self._settings).items())  # a topic that is recreated has another id
+        latest = self._latest.setdefault(key, topic_ends)
+        starts = {partition: latest.get(partition, 0) for partition in topic_ends}
         return replace(self._settings, starting_offsets=json.dumps(nested(starts)))
 
     def _newest_ids(self, query: Query) -> list[int]:
@@ -256,7 +252,7 @@ class Starter:
 
     def ask_servers(self, query: Query) -> None:
         """Raises KafkaUnavailable or StoreUnavailable when a server of `query` cannot be reached, and other StreamgaugeErrors as `start` does."""
-        self._partitions(query)
+        self._ends(query)
         _ = Checkpoint(query.checkpoint_name.folder(self._settings)).planned
         names_in(self._settings.lake)
 
@@ -275,7 +271,7 @@ class Starter:
     def _unread_schema_ids(self, query: Query, failed: Run, schemas: WriterSchemas) -> list[int]:
         try:
             error = failed.running._jsq.exception().get()
-            first = self._with_fixed_start(query, self._partitions(query)).starting_offsets
+            first = self._with_fixed_start(query, self._ends(query)).starting_offsets
             is_planned = self._once or failed.catches_up or not query.real_time
             start, end = _offsets(error.startOffset()) or first, (is_planned and _offsets(error.endOffset())) or "latest"
             return schema_ids(records_from(self._spark, self._settings, {"subscribe": query.source.name}, start, end), schemas)
