@@ -43,6 +43,7 @@ CONTENTS = [
     gzip.compress(b"1") + gzip.compress(b"2"),
     gzip.compress(b"1") + b"\0\0",
     gzip.compress(b"1") + b"rubbish",
+    gzip.compress(b"1")[:-8] + bytes(8),  # of another checksum
 ]
 
 
