@@ -18,10 +18,12 @@ import pyarrow.parquet as pq
 
 from infrastructure.errors import StreamgaugeError
 from infrastructure.storage.paths import StoragePath
-from infrastructure.text import without_credentials
+from infrastructure.text import printable, without_credentials
 from producers.taxi.trips import DROPOFF, ESSENTIAL, TIMES, TRIP, TRIPS_PER_BATCH
 
 _DATE_AND_TIME = r"^\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?Z?$"
+_MOST_NAMES = 30
+"""How many columns a message names; a file of TLC has 20 or 21."""
 
 
 def file_at(text: str, endpoint_url: str = "") -> StoragePath:
@@ -49,7 +51,7 @@ def read_trips(path: StoragePath, notice: Callable[[str], None]) -> Iterator[pa.
     """The trips of the file as batches of TRIP, ordered by drop-off. Ties keep the file's order; rows without drop-off come last.
 
     notice: gets one line if the file has unknown columns, which are dropped.
-    Raises StreamgaugeError immediately for a file that cannot be read, is not Parquet, or lacks an essential column; later, for a column
+    Raises StreamgaugeError immediately for a file that cannot be read, is not Parquet, lacks an essential column, or has a known one twice; later, for a column
     with values of the wrong type.
     """
     with _errors_name_the_file(path):
@@ -58,11 +60,18 @@ def read_trips(path: StoragePath, notice: Callable[[str], None]) -> Iterator[pa.
         file = pq.ParquetFile(opened, coerce_int96_timestamp_unit="us", page_checksum_verification=True)
         found = file.schema_arrow.names
     if missing := [name for name in ESSENTIAL if name not in found]:
-        msg = f"{_shown(path)} lacks the columns {', '.join(missing)}; expected a file of TLC's green taxi trips, found the columns {', '.join(found)}"
+        msg = f"{_shown(path)} lacks the columns {', '.join(missing)}; expected a file of TLC's green taxi trips, found the columns {_listed(found)}"
+        raise StreamgaugeError(msg)
+    if twice := [name for name in TRIP.names if found.count(name) > 1]:
+        msg = f"{_shown(path)} has more than one column {', '.join(twice)}; expected one of each: drop or rename the others"
         raise StreamgaugeError(msg)
     if unknown := [name for name in found if name not in TRIP.names]:
-        notice(f"{_shown(path.name)} has columns that are not known, and are left out: {', '.join(unknown)}")
+        notice(f"{_shown(path.name)} has columns that are not known, and are left out: {_listed(unknown)}")
     return _in_order(file, path)
+
+
+def _listed(names: list[str]) -> str:
+    return printable(", ".join(names[:_MOST_NAMES])) + (f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else "")
 
 
 def _shown(path: StoragePath | str) -> str:

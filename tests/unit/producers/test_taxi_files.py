@@ -134,6 +134,22 @@ def test_unknown_columns_are_told_once_and_left_out(tlc_file):
     assert not any(b"cbd" in event.value for event in events)
 
 
+def test_unknown_columns_are_one_line_however_many_they_are(tlc_file):
+    notices = []
+    list(replay(tlc_file(**{"line\nbreak": [1]}, **{f"column_{number}": [1] for number in range(99)}), notices.append))
+    (notice,) = notices
+    assert notice.endswith("line break, " + ", ".join(f"column_{number}" for number in range(29)) + " and 70 more")
+
+
+@pytest.mark.parametrize("twice", ["fare_amount", "PULocationID"])
+def test_a_known_column_that_is_there_twice_is_refused_at_once(twice, tlc_file):
+    path = tlc_file(fare_amount=[1.0])
+    table = pq.read_table(path)
+    pq.write_table(table.append_column(twice, table[twice]), path)
+    with refused(f"more than one column {twice}"):
+        replay(path, pytest.fail)
+
+
 @pytest.mark.parametrize("missing", ["lpep_pickup_datetime", "lpep_dropoff_datetime", "PULocationID"])
 def test_a_missing_essential_column_is_named_at_once_with_those_that_are_there(tlc_file, missing):
     path = tlc_file(tip_amount=[1.0])
