@@ -51,7 +51,11 @@ class Files:
     def of(cls, text: str) -> Self:
         """The folder in a string such as files:/data/landing."""
         folder = text.removeprefix(SCHEME)
-        return cls(folder if "://" in folder else str(Path(folder).absolute()))
+        if "://" in folder:
+            return cls(folder)
+        path = Path(folder)
+        # Spark's listing of a link to a folder never ends.
+        return cls(str(path.resolve() if path.is_symlink() else path.absolute()))
 
     @property
     def name(self) -> str:

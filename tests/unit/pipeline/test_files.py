@@ -7,7 +7,7 @@ import pytest
 
 from contract.checkpoints.contents import FILES, Checkpoint
 from pipeline.sources.documents import MAX_DOCUMENT_BYTES, Line, lines_of
-from pipeline.sources.files import path_of
+from pipeline.sources.files import Files, path_of
 
 
 @pytest.fixture
@@ -65,6 +65,12 @@ class TestLines:
         (blank,) = lines_of(landed(b"\n \n"))
         assert (blank.value, bool(blank.problem)) == (b"", True)
         assert list(lines_of(landed(b""))) == []
+
+
+def test_a_folder_that_is_a_link_is_the_folder_it_links_to(tmp_path):
+    (tmp_path / "landing").mkdir()
+    (tmp_path / "link").symlink_to("landing")
+    assert Files.of(f"files:{tmp_path}/link").folder == str(tmp_path.resolve() / "landing")
 
 
 @pytest.mark.parametrize("uri", ["file:/a b/c%20.json", "file:///a b/c%20.json"])
