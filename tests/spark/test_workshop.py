@@ -59,9 +59,10 @@ def test_a_wrong_answer_fails_with_the_message_that_the_learner_must_see(lab, na
         (4, "11=3 13=1", "13=1, 11=3"),
         (4, "2      10:05         10:20 ", "2      10:05:00      10:20:00 "),
         (13, "t-2 unpaid, t-3 paid", "t-3 paid,t-2 unpaid"),
+        (13, "t-1 10:20  09:55 ", "t-1 10:20  9:55 "),
     ],
 )
-def test_a_prediction_names_what_a_batch_writes_in_any_order_and_times_with_or_without_seconds(
+def test_a_prediction_names_what_a_batch_writes_in_any_order_and_times_as_people_write_them(
     number, written, as_written_by_another, tmp_path
 ):
     lab, exercise = lab_of(number), tmp_path / "exercise.py"

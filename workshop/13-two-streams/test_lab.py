@@ -71,8 +71,8 @@ def written(rows):
 
 
 def in_order(cell):
-    """What a learner wrote, with the trips in the order of `written`."""
-    return ", ".join(sorted(re.split(r",\s*", cell)))
+    """What a learner wrote, with the trips in the order of `written`, and 9:55 as 09:55."""
+    return ", ".join(sorted(re.split(r",\s*", re.sub(r"^\d:", r"0\g<0>", cell))))
 
 
 def test_each_trip_has_the_payment_that_came_in_time(joined):
