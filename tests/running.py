@@ -125,6 +125,13 @@ def start_server(server: EmbeddedServer, *, detached: bool = False) -> bool:
     return was_started
 
 
+def with_kafka(settings: Settings, process: psutil.Process | None) -> Settings:
+    """`settings`, whose home takes `process` for its Kafka. Do not stop it there."""
+    assert process
+    EmbeddedKafka(settings).pid_file.write(process.pid, process.cmdline()[-1])
+    return settings
+
+
 def running_broker(settings: Settings) -> EmbeddedKafka:
     """The broker of `settings`, which runs from now on, with every topic."""
     broker = EmbeddedKafka(settings)

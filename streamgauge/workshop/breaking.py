@@ -14,6 +14,7 @@ from infrastructure.errors import StreamgaugeError
 from infrastructure.output.terminal import warn
 from infrastructure.settings import Settings
 from infrastructure.storage.paths import write_whole
+from streamgauge.platform.kafka import EmbeddedKafka
 from streamgauge.workshop import grader
 from streamgauge.workshop.faults import FAULTS, Fault
 
@@ -39,10 +40,13 @@ def drawn(seed: int | None) -> str:
 def play(name: str, settings: Settings) -> None:
     """Breaks the system, and remembers how. Raises StreamgaugeError when that is not possible, or the last fault has not been repaired.
 
-    It never breaks a Kafka of the user's own.
+    It never breaks a Kafka of the user's own, nor that of another STREAMGAUGE_HOME, where `diagnose` and `undo` would not find the fault.
     """
     if settings.kafka_bootstrap_servers:
         msg = f"only the demo's own Kafka is broken on purpose, and KAFKA_BOOTSTRAP_SERVERS is {settings.kafka_bootstrap_servers}; unset it"
+        raise StreamgaugeError(msg)
+    if EmbeddedKafka(settings).process is None:
+        msg = f"no demo runs with STREAMGAUGE_HOME={settings.home}; start `streamgauge demo`, or set the STREAMGAUGE_HOME of the one that runs"
         raise StreamgaugeError(msg)
     if last := played(settings):
         msg = f"the fault of {last.at:%H:%M} UTC is not repaired yet; `streamgauge workshop diagnose` continues with it, and `streamgauge break --undo` undoes it"

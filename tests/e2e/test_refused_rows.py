@@ -8,9 +8,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from plain import one_camera, read_topic, results, write_topic
-from running import environment, eventually, few_rows, running_queries, succeed, verify
+from running import environment, eventually, few_rows, running_queries, succeed, verify, with_kafka
 
 from contract.query_status import read_statuses
+from streamgauge.platform.kafka import EmbeddedKafka
 
 pytestmark = pytest.mark.long
 QUERY, START = "nest-camera-stats", datetime(2026, 1, 1, tzinfo=UTC)
@@ -25,7 +26,8 @@ def troubles(settings):
     return [status.error or "" for status in read_statuses(settings, print) if status.query == QUERY and status.is_trouble]
 
 
-def test_a_pipeline_whose_kafka_client_dies_of_refused_batches_ends_and_continues_when_they_are_taken(fresh, tmp_path):
+def test_a_pipeline_whose_kafka_client_dies_of_refused_batches_ends_and_continues_when_they_are_taken(fresh, settings, tmp_path):
+    with_kafka(fresh, EmbeddedKafka(settings).process)
     write_topic(fresh, "nest-logs", [one_camera("cam-1", START)], key=b"home")
     mortal = replace(fresh, kafka_options=UNTIL_IT_DIES, driver_java_options=f"{fresh.driver_java_options} {SOON}")
     log = tmp_path / "pipeline.txt"

@@ -10,13 +10,14 @@ import pytest
 from confluent_kafka.admin import AdminClient
 from messages import absent
 from plain import START, dropped, folded, one_camera, read_topic, write_counts, write_topic
-from running import environment, eventually, one_line_error, running_queries, streamgauge, succeed, verify
+from running import environment, eventually, one_line_error, running_queries, streamgauge, succeed, verify, with_kafka
 from topic_reset import empty_topics
 
 from contract.create_topics import create_topics, deviations
 from contract.domains import TOPICS
 from contract.domains.nest import NEST_CAMERA_STATS
 from infrastructure.kafka.writing import write_rows
+from streamgauge.platform.kafka import EmbeddedKafka
 from streamgauge.workshop import breaking
 from streamgauge.workshop.breakage import raw_rows
 from streamgauge.workshop.faults import FAULTS
@@ -49,11 +50,16 @@ def rows_found(settings):
     return found["rows"]
 
 
+@pytest.fixture
+def fresh(fresh, settings):
+    return with_kafka(fresh, EmbeddedKafka(settings).process)
+
+
 @pytest.fixture(scope="module")
 def counted_once(settings, tmp_path_factory):
     """A home in which each camera's sighting has an hour of its own, and all are counted."""
     empty_topics(settings.kafka)
-    settings = replace(settings, home=tmp_path_factory.mktemp("home"))
+    settings = with_kafka(replace(settings, home=tmp_path_factory.mktemp("home")), EmbeddedKafka(settings).process)
     hours = [START.replace(hour=number) for number in range(CAMERAS)]
     write_topic(settings, "nest-logs", [one_camera("cam-1", hour) for hour in hours], key=b"home")
     succeed("run", *QUERIES, "--once", settings=settings)
@@ -295,6 +301,12 @@ def test_without_a_name_each_fault_is_listed_with_what_shows_and_repairs_it(fres
 def test_a_kafka_of_the_user_is_never_broken(fresh):
     own = replace(fresh, kafka_bootstrap_servers=fresh.bootstrap_servers)
     assert "only the demo's own Kafka" in one_line_error(streamgauge("break", "foreign-records", settings=own))
+    assert read_topic(fresh, "nest-logs") == []
+
+
+def test_the_demo_of_another_home_is_not_broken(fresh, tmp_path):
+    other = replace(fresh, home=tmp_path / "other")
+    assert f"no demo runs with STREAMGAUGE_HOME={other.home};" in one_line_error(streamgauge("break", "foreign-records", settings=other))
     assert read_topic(fresh, "nest-logs") == []
 
 

@@ -6,7 +6,7 @@ import sys
 import psutil
 import pytest
 from messages import absent
-from running import environment, eventually, settings_on_free_ports
+from running import environment, eventually, settings_on_free_ports, with_kafka
 from starlette.testclient import TestClient
 
 from streamgauge.workshop import breaking
@@ -18,8 +18,8 @@ ADDRESS = "http://127.0.0.1:9467"
 
 @pytest.fixture
 def settings(tmp_path):
-    """No Kafka runs there."""
-    return settings_on_free_ports(tmp_path / "home")
+    """A home where a process stands for Kafka, which does not answer."""
+    return with_kafka(settings_on_free_ports(tmp_path / "home"), psutil.Process())
 
 
 @pytest.fixture
