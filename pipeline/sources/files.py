@@ -1,5 +1,6 @@
 """A folder of files as a source: Spark's file source finds each new file once, and its documents become records."""
 
+import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -29,6 +30,8 @@ _SPARKS_COLUMNS = "path string, modificationTime timestamp, length bigint, conte
 _DOCUMENTS_COLUMNS = f"topic string, timestamp timestamp, offset bigint, value binary, {PROBLEM} string"
 _LIKE_A_PATTERN = re.compile(r"[\\?\[\]{}]")
 """Spark takes a path for a pattern, and finds nothing in a folder such as cameras[1], without these escaped. Of patterns, users have *."""
+_FOR_GLOB = re.compile(r"[?\[]")
+"""The same for Python's glob."""
 _A_PATTERN = re.compile(r"[^/]*[*].*", re.DOTALL)
 _VARIABLE = "STREAMGAUGE_NEST_SOURCE"
 _BATCH_BYTES = 4 * 1024 * 1024
@@ -63,7 +66,7 @@ class Files:
         return topic_of(self.folder)
 
     def partitions(self, settings: Settings) -> list[Partition]:
-        """A single partition, because the files have one order. Raises StreamgaugeError when the folder cannot be listed.
+        """A single partition, because the files have one order. Raises StreamgaugeError when the folder, or one in it, cannot be listed.
 
         Raises the errors of `source_partitions` too: results and dead letters go to Kafka, so a run also waits for Kafka. Raises
         StoreUnavailable when the object store does not answer.
@@ -74,6 +77,7 @@ class Files:
             with asking(folder):
                 if isinstance(folder, Path):
                     next(folder.iterdir(), None)
+                    _refuse_links(self.folder)
                 else:
                     folder.fs.info(f"{folder.path}/_")  # answers without listing the objects
         except OSError as error:
@@ -108,6 +112,18 @@ class Files:
         files = spark.readStream.format("binaryFile").schema(_SPARKS_COLUMNS).options(**options).load(folder)
         # Selecting `content` would make Spark read the file, and an unreadable file would stop the stream.
         return _records(files.select("path", "modificationTime"), settings.endpoint_of(self.folder))
+
+
+def _refuse_links(pattern: str) -> None:
+    """Raises StreamgaugeError for a link to a folder: Spark's listing of it never ends."""
+    for top in Path("/").glob(_FOR_GLOB.sub(r"[\g<0>]", pattern.lstrip("/"))):
+        links = [top] if top.is_symlink() and top.is_dir() else []
+        for folder, names, _ in os.walk(top):
+            names[:] = [name for name in names if not name.startswith((".", "_"))]  # Spark ignores these
+            links += [path for name in names if (path := Path(folder, name)).is_symlink()]
+        if links:
+            msg = f"{links[0]} is a link to a folder, which Spark cannot list: put that folder in its place, or set {_VARIABLE} to it"
+            raise StreamgaugeError(msg)
 
 
 def topic_of(path: str) -> str:

@@ -4,8 +4,10 @@ import gzip
 import json
 
 import pytest
+from messages import refused
 
 from contract.checkpoints.contents import FILES, Checkpoint
+from infrastructure.settings import Settings
 from pipeline.sources.documents import MAX_DOCUMENT_BYTES, Line, lines_of
 from pipeline.sources.files import Files, path_of
 
@@ -71,6 +73,24 @@ def test_a_folder_that_is_a_link_is_the_folder_it_links_to(tmp_path):
     (tmp_path / "landing").mkdir()
     (tmp_path / "link").symlink_to("landing")
     assert Files.of(f"files:{tmp_path}/link").folder == str(tmp_path.resolve() / "landing")
+
+
+@pytest.mark.parametrize("link", ["landing/2026/link", "landing [1]/link", "other*/link", "other*"])
+def test_a_link_to_a_folder_that_spark_would_list_is_refused(tmp_path, monkeypatch, link):
+    """Spark's listing of it ended each query for good. A link to a file, a hidden one and one beside the folder are no harm."""
+    monkeypatch.setattr("pipeline.sources.files.source_partitions", lambda *_: [])
+    link_path, elsewhere, file = tmp_path / link.replace("*", "1"), tmp_path / "elsewhere", tmp_path / "a.json"
+    link_path.parent.mkdir(parents=True, exist_ok=True)
+    elsewhere.mkdir()
+    file.write_text("{}")
+    (link_path.parent / "a.json.link").symlink_to(file)
+    (link_path.parent / ".hidden").symlink_to(elsewhere)
+    (tmp_path / "beside").symlink_to(elsewhere)
+    source = Files.of(f"files:{tmp_path}/{link.partition('/')[0]}")
+    source.partitions(Settings())
+    link_path.symlink_to(elsewhere)
+    with refused(f"{link_path} is a link to a folder", "put that folder in its place", "STREAMGAUGE_NEST_SOURCE"):
+        source.partitions(Settings())
 
 
 @pytest.mark.parametrize("uri", ["file:/a b/c%20.json", "file:///a b/c%20.json"])
