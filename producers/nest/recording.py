@@ -10,6 +10,7 @@ from typing import Any
 
 from contract.json_text import MAX_ID_CHARACTERS, loads, repeats_a_name, time_of
 from producers.delivery.events import MS_PER_SECOND, Event, Fact
+from producers.delivery.recordings import opened
 
 
 def replay(path: Path, limit: int | None = None) -> Iterator[Event]:
@@ -28,7 +29,7 @@ def event_time_ms(value: bytes) -> int | None:
 
 def _events(path: Path) -> Iterator[Event]:
     stream_time_ms = 0
-    with path.open("rb") as lines:
+    with opened(path) as lines:
         for line in lines:
             value = line.rstrip(b"\r\n")
             if value.strip():

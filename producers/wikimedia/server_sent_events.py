@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from contract.topics import MAX_RECORD_BYTES
+from producers.delivery.recordings import opened
 
 MESSAGE = "message"
 """The type of an event that states none."""
@@ -75,7 +76,7 @@ def _without_mark(chunks: Iterator[bytes]) -> Iterator[bytes]:
 
 def replay(path: Path) -> Iterator[ServerSentEvent]:
     """Each event in a recording, valid or not: a file of server-sent events, of one JSON object per line, or of both."""
-    with path.open("rb") as file:
+    with opened(path) as file:
         yield from messages(_as_server_sent(lines(iter(partial(file.read, _READ_BYTES), b""))))
 
 

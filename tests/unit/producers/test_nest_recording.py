@@ -1,7 +1,10 @@
 """Replaying recorded documents."""
 
+import gzip
+
 import orjson
 import pytest
+from messages import refused
 from running import one_line_error, streamgauge
 
 from infrastructure.settings import Settings
@@ -29,6 +32,19 @@ def recording(tmp_path):
 def test_a_document_is_replayed_as_it_stands(recording):
     line = document("2016-12-28T12:00:00.000Z").replace(b'":', b'" : ')
     assert list(replay(recording(line))) == [Event(NOON_MS, NOON_MS, b"s1", line, (("d1", NOON_MS),))]
+
+
+def test_a_recording_may_be_compressed(tmp_path):
+    (path := tmp_path / "recording.jsonl.gz").write_bytes(gzip.compress(b"{}\n[]\n"))
+    assert [event.value for event in replay(path)] == [b"{}", b"[]"]
+
+
+def test_what_comes_before_the_damage_in_a_compressed_recording_is_sent(tmp_path):
+    (path := tmp_path / "recording.jsonl.gz").write_bytes(gzip.compress(b"{}\n") + gzip.compress(b"[]\n")[:-4])
+    events = replay(path)
+    assert next(events).value == b"{}"
+    with refused(f"{path} is damaged", "what comes before that was sent", "expected a whole gzip file"):
+        list(events)
 
 
 NOT_USABLE = [
