@@ -9,6 +9,7 @@ from contract.checkpoints.contents import Checkpoint
 from infrastructure.errors import StreamgaugeError
 from infrastructure.settings import Settings
 from infrastructure.storage.paths import StoragePath
+from infrastructure.text import printable
 from pipeline.ingest.json_types import is_retyped, paths
 from pipeline.ingest.location import Location, TableSchema
 from pipeline.ingest.records import newest, table_rows, usable
@@ -43,6 +44,10 @@ def infer(spark: SparkSession, location: Location, settings: Settings, checkpoin
     if before is not None and not location.append:  # the record that stops the query may have been replaced by a newer one
         records = records.unionByName(_of_batch_under_way(spark, location, settings, checkpoint))
     after = learned(records, location, take_new_fields=settings.take_new_fields, change_types=True)
+    yield from map(printable, _changes(before, after))
+
+
+def _changes(before: TableSchema | None, after: TableSchema) -> Iterator[str]:
     paths_before = set() if before is None else set(paths(before.columns))
     new = [path for path in paths(after.columns) if path not in paths_before]
     yield f"new in the topic: {', '.join(new) or 'nothing'}"
