@@ -49,8 +49,8 @@ def infer(spark: SparkSession, location: Location, settings: Settings, checkpoin
 
 def _changes(before: TableSchema | None, after: TableSchema) -> Iterator[str]:
     paths_before = set() if before is None else set(paths(before.columns))
-    new = [path for path in paths(after.columns) if path not in paths_before]
-    yield f"new in the topic: {', '.join(new) or 'nothing'}"
+    new = ", ".join(path for path in paths(after.columns) if path not in paths_before)
+    yield f"columns: {new or 'none'}" if before is None else f"new in the topic: {new or 'nothing'}"
     for field in () if before is None else before.columns:
         if is_retyped(field.dataType, kind := after.columns[field.name].dataType):
             yield f"another type: {field.name} was {field.dataType.simpleString()} and is {kind.simpleString()}"

@@ -87,7 +87,7 @@ def test_two_runs_give_what_one_gives_and_a_dictionary_and_verify_names_what_som
         said = ingest(topic, "--once").stderr
         if part == 0:
             assert f"table orders_v1: {topic.lake.absolute() / 'orders_v1'}" in said
-            assert "new in the topic: " in said
+            assert "columns: " in said
     assert held(topic) == dictionary(topic)
     found = verify(*VERIFIED, settings=topic)
     assert [found[name]["verdict"] for name in VERIFIED] == ["right", "right"]
