@@ -51,8 +51,8 @@ def read_trips(path: StoragePath, notice: Callable[[str], None]) -> Iterator[pa.
     """The trips of the file as batches of TRIP, ordered by drop-off. Ties keep the file's order; rows without drop-off come last.
 
     notice: gets one line if the file has unknown columns, which are dropped.
-    Raises StreamgaugeError immediately for a file that cannot be read, is not Parquet, lacks an essential column, or has a known one twice; later, for a column
-    with values of the wrong type.
+    Raises StreamgaugeError immediately for a file that cannot be read, is not Parquet, lacks an essential column, or has a known one twice;
+    later, for a column with values of the wrong type.
     """
     with _errors_name_the_file(path):
         opened = path if isinstance(path, Path) else path.open("rb")
