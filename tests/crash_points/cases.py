@@ -1,5 +1,6 @@
 """What is killed: for each case, new records, a command that works on them, and what must hold when it has run again."""
 
+import re
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -26,7 +27,7 @@ class Case:
     """feed: writes new records, in round 0, 1, 2 ... work: takes them; this is killed, and done again. wrong: what is wrong then, a line each.
 
     found: what a kill has left.
-    reset: forgets what it has done, if there is a command for it.
+    reset: forgets what it has done, if there is a command for it; given the error that asks for it.
     source: the topic that it reads. variables: settings of the work, in which HOME is the home. spark: the session that the work needs, if any.
     """
 
@@ -38,7 +39,7 @@ class Case:
     variables: dict[str, str] = field(default_factory=dict)
     spark: Literal["in micro-batches", "in real time", "with Delta"] | None = "in micro-batches"
     needs_registry: bool = False
-    reset: Callable[[Settings], None] | None = None
+    reset: Callable[[Settings, str], None] | None = None
 
 
 def command(*arguments: str, settings: Settings) -> None:
@@ -84,8 +85,9 @@ def of_query(
         found, expected = verify(name, settings=settings)[name], ("right", len(read_topic(settings, source)))
         return [] if (found["verdict"], found["records"]) == expected else [f"{expected} expected, and found {found}"]
 
-    def reset(settings: Settings) -> None:
-        command("reset", name, "--yes", settings=settings)
+    def reset(settings: Settings, failure: str) -> None:
+        for query in sorted(set(re.findall(r"query (\S+) given up", failure)) or {name}):  # `ingest` runs two
+            command("reset", query, "--yes", settings=settings)
 
     return Case(feed, partial(work, name), found, wrong, source, reset=reset, **more)
 

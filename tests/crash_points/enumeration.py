@@ -113,7 +113,7 @@ class Enumeration:
         except WorkFailedError as failure:
             if after_reset or point.end is not End.POWER or self.case.reset is None or "`streamgauge reset" not in str(failure):
                 return [f"the next run failed: {failure}"], after_reset
-            self.case.reset(self.settings)
+            self.case.reset(self.settings, str(failure))
             return self._after_the_next_run(point, after_reset=True)
         return self.case.wrong(self.settings), after_reset
 
