@@ -76,7 +76,7 @@ def lines_of(path: StoragePath) -> Iterator[Line]:
         if not content:
             return
         if content.startswith(b"\x1f\x8b"):
-            content = gzip.GzipFile(fileobj=io.BytesIO(content)).read()
+            content = gzip.GzipFile(fileobj=io.BytesIO(content)).read()  # unlike `gzip.decompress`, it tells both checksums
     except (OSError, EOFError, zlib.error) as error:
         why = getattr(error, "strerror", None) or f"{error} ({type(error).__name__})"
         yield Line(0, b"", f"the file cannot be read to its end, and nothing of it was used: {why}")
