@@ -5,15 +5,16 @@ import re
 from infrastructure.errors import StreamgaugeError
 
 _SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400}
+_MOST_DAYS = 100_000  # Spark counts days in 32 bits, Python none before the year 1
 _PART = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(second|minute|hour|day)s?", re.IGNORECASE)
 
 
 def seconds(text: str, name: str) -> float:
-    """Parses the duration `text` to seconds. Raises StreamgaugeError, naming the value `name`, if it is not a duration or is zero."""
+    """Parses the duration `text` to seconds. Raises StreamgaugeError, naming the value `name`, if it is none, zero, or too long."""
     parts = _PART.findall(text)
     total = sum(float(count) * _SECONDS[unit.lower()] for count, unit in parts)
-    if _PART.sub("", text).strip() or total <= 0:
-        msg = f'{name} is {text!r}; expected a duration above zero, such as "10 minutes" or "1 hour 30 minutes"'
+    if _PART.sub("", text).strip() or not 0 < total <= _MOST_DAYS * _SECONDS["day"]:
+        msg = f'{name} is {text!r}; expected a duration above zero, and at most {_MOST_DAYS} days, such as "10 minutes" or "1 hour 30 minutes"'
         raise StreamgaugeError(msg)
     return total
 
