@@ -72,9 +72,12 @@ def _alive(
         say(f"waiting for up to {SILENCE_SECONDS} s: a process on {hosts} ran {', '.join(sorted(others))}, and may still do so")
     deadline = time.monotonic() + SILENCE_SECONDS
     while others and time.monotonic() < deadline and not stop.wait(_POLL_SECONDS):
-        newer = {run.query: run for run in read() if run.query in others and run.heard_at > others[run.query].heard_at}
-        if newer:
-            return alive | newer
+        newer = [run for run in read() if run.query in others and run.heard_at > others[run.query].heard_at]
+        # A process reports one query after the other, and runs all of them.
+        reporting = {(run.host, run.pid) for run in newer}
+        heard = {run.query: run for run in (*others.values(), *newer) if (run.host, run.pid) in reporting}
+        alive |= heard
+        others = {query: run for query, run in others.items() if query not in heard}
     return alive
 
 

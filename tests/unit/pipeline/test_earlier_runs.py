@@ -80,6 +80,26 @@ def test_a_process_on_another_host_runs_its_queries_if_it_reports_again(kafka):
     assert found(kafka, say=lambda _: report(kafka, host="elsewhere")) == ([STATS], False)
 
 
+def test_a_process_on_another_host_that_has_reported_one_of_its_queries_runs_all_of_them(kafka):
+    report(kafka, host="elsewhere")
+    report(kafka, ARCHIVE, host="elsewhere")
+    assert found(kafka, STATS, ARCHIVE, say=lambda _: report(kafka, ARCHIVE, host="elsewhere")) == ([ARCHIVE, STATS], False)
+
+
+def test_each_process_on_another_host_is_waited_for(kafka):
+    report(kafka, host="elsewhere", pid=1)
+    report(kafka, ARCHIVE, host="elsewhere", pid=2)
+    waits = iter([lambda: report(kafka, host="elsewhere", pid=1), lambda: report(kafka, ARCHIVE, host="elsewhere", pid=2)])
+
+    class Stop(StopRequest):
+        def wait(self, _seconds):
+            next(waits, lambda: None)()
+            return False
+
+    runs = earlier.earlier_runs((STATS, ARCHIVE), kafka.settings, lambda _: None, Stop())
+    assert sorted(runs.elsewhere) == [ARCHIVE, STATS]
+
+
 def test_it_is_not_waited_for_a_host_that_is_silent(kafka):
     report(kafka, host="elsewhere", at=datetime.now(UTC) - timedelta(minutes=1))
     assert found(kafka, say=pytest.fail) == ([], True)
