@@ -176,11 +176,11 @@ class Audit:
             verdict = self._verdict(result)
         except (Unavailable, TopicMissing):
             raise
-        except duckdb.OutOfMemoryException:
-            problem = f"it takes more than {MEMORY_LIMIT}; run `streamgauge verify {result.query}`"
-            verdict = Verdict(result.query, result.sink, problem=problem)
         except (StreamgaugeError, OSError, duckdb.Error) as error:  # one result must not end the audit of the others
-            verdict = Verdict(result.query, result.sink, problem=str(error).partition("\n")[0])
+            result.check = None  # what it keeps in memory is of a check that is undone
+            is_too_much = isinstance(error, duckdb.OutOfMemoryException)
+            problem = f"it takes more than {MEMORY_LIMIT}; run `streamgauge verify {result.query}`" if is_too_much else str(error)
+            verdict = Verdict(result.query, result.sink, problem=problem.partition("\n")[0])
         is_first = result.verdict is None  # it reads what the others need not
         result.cpu_seconds = 0 if is_first else time.process_time() - began
         pause_seconds = pause_after(result.cpu_seconds, (other.cpu_seconds for other in self._results.values()))
