@@ -8,8 +8,6 @@ Other texts, a small part, are read in Python, and either written in a plain way
 import json
 import re
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from decimal import Decimal
 from functools import partial
 from typing import Any, NoReturn
@@ -23,6 +21,9 @@ MOST_DIGITS_OF_A_FRACTION = 38
 NAME_TWICE = "a name is there twice in an object"
 AS_WRITTEN = "\0"
 """Before the digits of a number that is a string instead. No other string has it."""
+
+# For MOST_LEVELS. It stays: the limit is that of all threads, of which several read and write such texts at once.
+sys.setrecursionlimit(max(sys.getrecursionlimit(), 7 * MOST_LEVELS))
 
 _EXACT_DIGITS = 15
 _MOST_LEVELS_WRITTEN = 254
@@ -55,9 +56,8 @@ def json_text(value: bytes | None, most_levels: int = MOST_LEVELS) -> tuple[byte
 
     parse_float = partial(_kept, may_have_exponent=_BEYOND_DOUBLES.search(text) is None)
     try:
-        with deep_recursion():
-            read = json.loads(text, object_pairs_hook=each_once, parse_float=parse_float, parse_constant=_refuse_constant)
-            written = json.dumps(read, ensure_ascii=False, separators=(",", ":"))
+        read = json.loads(text, object_pairs_hook=each_once, parse_float=parse_float, parse_constant=_refuse_constant)
+        written = json.dumps(read, ensure_ascii=False, separators=(",", ":"))
     except (ValueError, RecursionError):
         return None, _why_not_json(text, most_levels)
     reason = _refusal(text, most_levels) or (NAME_TWICE if any(repeats) else None)
@@ -142,14 +142,3 @@ def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _refuse_constant(constant: str) -> NoReturn:
     msg = f"{constant} is not JSON"
     raise ValueError(msg)
-
-
-@contextmanager
-def deep_recursion() -> Iterator[None]:
-    """Lets Python read and write MOST_LEVELS levels."""
-    before = sys.getrecursionlimit()
-    sys.setrecursionlimit(before + 6 * MOST_LEVELS)
-    try:
-        yield
-    finally:
-        sys.setrecursionlimit(before)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
-from audit.values.json_texts import AS_WRITTEN, deep_recursion
+from audit.values.json_texts import AS_WRITTEN
 
 _MOST_DIGITS = 38
 _ESCAPES = {
@@ -36,9 +36,8 @@ class _Number(str):
 
 
 def _text_of(value: str, written: Callable[[str], str]) -> str:
-    with deep_recursion():
-        read = _unmarked(json.loads(value, parse_int=_Number, parse_float=_Number))
-        text = _json(read, written)
+    read = _unmarked(json.loads(value, parse_int=_Number, parse_float=_Number))
+    text = _json(read, written)
     is_digits = isinstance(read, _Number) and text == f'"{read}"'
     return str(read) if is_digits else text
 
