@@ -74,9 +74,33 @@ def test_rows_are_compared_by_key_and_with_windows_as_two_columns(database):
     assert compared(expected, found, renewed)[renewed.pop()] == "not_checkable"
 
 
-@pytest.mark.parametrize(("of", "value"), [(b"rubbish", {}), (key("1", other=1), {}), (b'"text"', {}), (key("1"), None)])
+@pytest.mark.parametrize(
+    ("of", "value"),
+    [
+        (b"rubbish", {}),
+        (b"[" * 10_000, {}),
+        (key("1", other=1), {}),
+        (b'"text"', {}),
+        (key("1"), None),
+        (key(["1"]), {}),
+        (key({"1": 1}), {}),
+        (key(None), {}),
+        (b'{"window":null,"zip_code":"1"}', {}),
+        (b'{"window":{"start":"2026-01-01T10:00:00Z"},"zip_code":"1"}', {}),
+        (b'{"window":{"start":[],"end":1},"zip_code":"1"}', {}),
+    ],
+)
 def test_what_somebody_else_wrote_is_no_row(of, value):
     assert flat(of, value, MADE) is None
+
+
+def test_a_row_of_an_earlier_version_lacks_columns_which_are_null_in_the_table():
+    made = DatabaseTable(result("nest-camera-status"))
+    old = {"device_id": "a", "zip_code": "1", "state": "online"}
+    expected = made.by_key([flat(b'{"device_id":"a"}', old, made)])
+    for first_seen, kind in ((None, "equal"), ("2026-01-01T10:00:00Z", "different")):
+        found = made.by_key([{**old, "first_seen": first_seen}])
+        assert compared(expected, found, set()) == {("a",): kind}
 
 
 def test_a_text_of_a_key_that_no_database_holds_ends_in_its_hash():
