@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC
+from datetime import UTC, datetime
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any
@@ -88,7 +88,7 @@ def _in_short(reason: str) -> str:
 
 @dataclass(frozen=True)
 class Letters:
-    """The letters in the topic, by their records. oldest_ms: the timestamp of the oldest one, if others have been deleted before it."""
+    """The letters in the topic, by their records. oldest_ms: the timestamp of the oldest one, or now, if others have been deleted."""
 
     by_origin: Mapping[Origin, Sequence[Letter]]
     oldest_ms: int | None
@@ -124,9 +124,9 @@ def letters_of(settings: Settings, sources: Collection[str], reader: str, ends: 
         # A batch that ran twice wrote its letters twice.
         if letter not in (letters := by_origin.setdefault(origin, [])):
             letters.append(letter)
-    if first is None or first["offset"] == 0:
+    if not any(starts.values()):
         return Letters(by_origin, None)
-    time = first["timestamp"]
+    time = datetime.now(UTC) if first is None else first["timestamp"]
     return Letters(by_origin, ms_of(time and time.replace(tzinfo=UTC)))
 
 

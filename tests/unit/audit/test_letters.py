@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
-from auditing import NOON, loaded, result
+from auditing import NOON, Kafka, loaded, result
 from avro import V1
 
 from audit.checks.dead_letters import Letter, expected_letters
@@ -127,3 +127,19 @@ def test_a_record_after_the_year_2999_has_any_time_and_that_is_its_reason():
     for time in ("3000-01-01T00:00:00.000Z", "+49861-11-08T21:20:00.000Z"):
         assert letter.matches(Letter({**letter.headers, "timestamp": time}, letter.digest, letter.reasons)), time
     assert not letter.matches(Letter({"timestamp": time}, letter.digest, letter.reasons))
+
+
+@pytest.mark.parametrize(("first", "verdict", "kinds"), [(0, "wrong", {"missing": 1}), (1, "right", {"not_checkable": 1})])
+def test_a_letter_may_have_expired_also_if_the_topic_has_none_left(tmp_path, monkeypatch, first, verdict, kinds):
+    broker = Kafka(tmp_path)
+    broker.write("nest-logs", b"broken")
+    broker.has_run("nest-dead-letters", 1, mode="append", committed=1)
+    broker.write("dead-letters", b"of another record", key="another")
+    monkeypatch.setattr(
+        "audit.checks.dead_letters.first_and_end_offsets", lambda _, ends: {one: (min(first, end), end) for one, end in ends.items()}
+    )
+    found = broker.verdict("nest-dead-letters")
+    assert (found.verdict, {kind: number for kind, number in found.rows.by_kind.items() if number and kind != "compared"}) == (
+        verdict,
+        kinds,
+    )
