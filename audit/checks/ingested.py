@@ -29,6 +29,7 @@ from contract.checkpoints.contents import Offsets
 from contract.checkpoints.names import CheckpointPlace
 from contract.create_topics import is_compacted
 from contract.json_text import without_case
+from infrastructure.errors import StreamgaugeError
 from infrastructure.kafka.topic_ends import first_and_end_offsets
 from infrastructure.settings import Settings
 from infrastructure.storage.paths import names_in, text_of
@@ -72,16 +73,21 @@ class Ingested:
 
 
 def ingested(settings: Settings) -> Iterator[Ingested | DeadLetters]:
-    """The tables of all topics that have been ingested here, and the dead letters of their queries."""
+    """The tables of all topics that have been ingested here, and the dead letters of their queries. Raises StreamgaugeError for a damaged schema."""
     for name in sorted(name for name in names_in(settings.lake) if name.endswith(SCHEMA_ENDING)):
         if (text := text_of(settings.lake / name)) is None:
             continue
-        schema, table = json.loads(text), name.removesuffix(SCHEMA_ENDING)
-        topic, append = schema["topic"], schema.get("append", False)
+        try:
+            schema = json.loads(text)
+            topic, columns = str(schema["topic"]), tuple(field["name"] for field in schema["columns"]["fields"])
+        except (ValueError, KeyError, TypeError) as error:
+            msg = f"{settings.lake / name} is not the schema of a table ({type(error).__name__}: {error}); restore it from a copy, or delete it to infer it again"
+            raise StreamgaugeError(msg) from error
+        table, append = name.removesuffix(SCHEMA_ENDING), schema.get("append", False)
         is_debug = table != re.sub(r"[^A-Za-z0-9_]", "_", topic)
         query = f"ingest-{topic}{'-debug' if is_debug else ''}"
         facts = Facts(f'"usable of {query}"', topic, USABLE, documents=partial(documents_of, append=append))
-        yield Ingested(query, table, facts, append, tuple(field["name"] for field in schema["columns"]["fields"]))
+        yield Ingested(query, table, facts, append, columns)
         if not is_debug:
             none = replace(
                 facts, name=f'"letters of {query}"', sql='SELECT topic, partition, "offset", problem AS reason FROM documents LIMIT 0'
@@ -153,7 +159,7 @@ class IngestedCheck(Check):
 
     def _rows(self) -> tuple[dict[str, Row], int]:
         """The rows of the table by key or record, and how many of these have more than one."""
-        nulls: dict[str, Any] = dict.fromkeys(self._table.columns)  # a column that the table has lost is as one without values
+        nulls: dict[str, Any] = dict.fromkeys((*_ORIGIN, *self._table.columns))  # a column that the table has lost is as one without values
         rows = [nulls | row for row in delta_rows(self._folder, self._committed.sink_state, self._store.database)]
         places = [
             f"partition {row['kafka_partition']}, offset {row['kafka_offset']}" if self._table.append else row["kafka_key"] for row in rows
@@ -173,14 +179,16 @@ class IngestedCheck(Check):
 
         kinds = kinds_by_key(rows, expected, lambda row, record: record.is_in(row), excuse)
         documents = {key: record.document for key, record in expected.items()}
-        return Counter(kinds.values()), differences(kinds, rows, documents, str)
+        return Counter(kinds.values()), differences(kinds, rows, documents, str, order=str)
 
     def _may_be_newer(self, found: Row | None, expected: "Expected | None") -> bool:
         """Whether the row may be that of a record which the source has lost, by retention or, in a compacted topic, because of a newer one.
 
         With a row per key, such a record is of another partition than the newest one that the source still has.
         """
-        if found is None or (expected is not None and expected.partition == found["kafka_partition"]):
+        if found is None or None in {found["kafka_partition"], found["kafka_offset"]}:
+            return False
+        if expected is not None and expected.partition == found["kafka_partition"]:
             return False
         start = next((offset for (_, number), offset in self._committed.starts.items() if number == found["kafka_partition"]), 0)
         return self._is_compacted or (found["kafka_offset"] < start if self._table.append else start > 0)

@@ -1,16 +1,20 @@
 """Tables of ingested topics: which records they store, and whether a row is that of its record."""
 
+import json
+from dataclasses import replace
 from datetime import datetime
 
 import deltalake
 import duckdb
 import pyarrow as pa
 import pytest
-from auditing import records
+from auditing import Kafka, records
+from messages import refused
 
-from audit.checks.ingested import Expected, documents_of
+from audit.checks.ingested import Expected, documents_of, ingested
 from audit.reading.lake_files import delta_files, delta_names, delta_rows
 from infrastructure.errors import StreamgaugeError
+from infrastructure.settings import Settings
 
 NOON = datetime(2026, 1, 1, 12)  # noqa: DTZ001 - as DuckDB has it
 
@@ -109,3 +113,30 @@ def test_a_time_that_python_does_not_have_is_one_line(tmp_path):
     deltalake.write_deltalake(str(folder), pa.table({"kafka_timestamp": pa.array([10**18], pa.timestamp("us", "UTC"))}))
     with pytest.raises(StreamgaugeError, match="has a time that is not of the years 1 to 9999"):
         delta_rows(folder, delta_files(folder), duckdb.connect())
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "{}", '{"topic": "a"}', '{"topic": "a", "columns": {"fields": [1]}}'])
+def test_a_damaged_schema_is_one_line(tmp_path, text):
+    settings = replace(Settings(), home=tmp_path)
+    settings.lake.mkdir()
+    (settings.lake / "orders.schema.json").write_text(text)
+    with refused("orders.schema.json is not the schema of a table"):
+        list(ingested(settings))
+
+
+@pytest.mark.parametrize("append", [False, True])
+@pytest.mark.parametrize("of_kafka", [True, False])
+def test_rows_that_are_of_no_record_are_extra(tmp_path, monkeypatch, append, of_kafka):
+    """As after an INSERT that names the columns of the documents alone, or with a table that lacks those of Kafka."""
+    monkeypatch.setattr("audit.checks.ingested.is_compacted", lambda *_: False)
+    broker = Kafka(tmp_path, ("orders",))
+    broker.has_run("ingest-orders", 0, mode="append", committed=1, source="orders")
+    broker.settings.lake.mkdir(exist_ok=True)
+    schema = {"topic": "orders", "append": append, "columns": {"fields": [{"name": "n"}]}}
+    (broker.settings.lake / "orders.schema.json").write_text(json.dumps(schema))
+    origins = [["a", 0, 0, NOON], ["b", None, None, None], [None] * 4] if of_kafka else []
+    columns = dict(zip(("kafka_key", "kafka_partition", "kafka_offset", "kafka_timestamp"), zip(*origins, strict=True), strict=False))
+    deltalake.write_deltalake(str(broker.settings.lake / "orders"), pa.table({**columns, "n": [1, 2, 3]}))
+    found = broker.verdict("ingest-orders")
+    assert found.verdict == "wrong"
+    assert found.rows.extra == found.rows.wrong > 0
