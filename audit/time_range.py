@@ -1,5 +1,6 @@
 """A range of event times: the windows that lie within it are recounted, from those records alone that can matter."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -58,9 +59,13 @@ def ms_of(time: datetime | None) -> int:
 
 
 def _time_of(option: str, text: str | None) -> datetime | None:
-    try:
-        found = None if text is None else datetime.fromisoformat(text)
-    except ValueError as error:
-        msg = f"{option} is {text!r}; expected a date and time, UTC unless it has an offset, such as 2026-01-31T10:00"
-        raise StreamgaugeError(msg) from error
-    return found and (found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC))
+    if text is None:
+        return None
+    found = None
+    with suppress(ValueError, OverflowError):  # the second of an offset that leads beyond the years that Python has
+        read = datetime.fromisoformat(text)
+        found = read.replace(tzinfo=UTC) if read.tzinfo is None else read.astimezone(UTC)
+    if found is None or found < _EPOCH:  # Kafka takes a time before for an offset
+        msg = f"{option} is {text!r}; expected a date and time of the years 1970 to 9999, UTC unless it has an offset, such as 2026-01-31T10:00"
+        raise StreamgaugeError(msg)
+    return found

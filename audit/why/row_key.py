@@ -94,6 +94,6 @@ def _as_utc(text: str) -> str:
     """A time as keys have it; a part of one, or a time without an offset, as it is, with a T before the hour."""
     try:
         found = datetime.fromisoformat(text)
-    except ValueError:
+        return text.replace(" ", "T") if found.tzinfo is None else f"{found.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
+    except (ValueError, OverflowError):
         return text.replace(" ", "T")
-    return text.replace(" ", "T") if found.tzinfo is None else f"{found.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"

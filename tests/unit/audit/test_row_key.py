@@ -35,6 +35,7 @@ def test_columns_values_alone_and_json_find_a_row_and_a_time_may_be_cut(words):
         ["wiki=a"],
         ["window=2026-01-01T11"],
         ["window=10:00"],
+        ["window=0001-01-01T00:00+01:00"],
         ["zone_id=7", "8"],
         ['{"window":{"end":"2026-01-01T10:00:00Z"}}'],
     ],

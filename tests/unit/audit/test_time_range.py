@@ -134,6 +134,9 @@ def test_rows_of_records_are_chosen_by_their_kafka_timestamps_and_those_that_ret
     ("start", "end", "what"),
     [
         ("yesterday", None, "--from is 'yesterday'; expected a date and time"),
+        ("1969-12-31T23:59:59.999", None, "of the years 1970 to 9999"),
+        ("0001-01-01T00:00+01:00", None, "of the years 1970 to 9999"),
+        (None, "9999-12-31T23:59:59-01:00", "of the years 1970 to 9999"),
         ("2026-01-02", "2026-01-01", "--from 2026-01-02 is not before --to 2026-01-01"),
     ],
 )
