@@ -13,6 +13,8 @@ from decimal import Decimal
 from functools import cached_property
 from typing import Any, Literal, TypeVar
 
+import orjson
+
 from contract.windows import window_of
 
 Row = Mapping[str, Any]
@@ -132,7 +134,7 @@ class Comparison:
             return "different" if key in self.unwritten else "ahead"
         if found is None and (self._has_expired(key) or self._is_deleted(accepted)):
             return "expired"
-        if key in excuses.unknown_lateness:
+        if self._is_unknown(key):
             return "unknown_lateness"
         if self._may_lack_lost_records(key, found, self.expected.get(key)):
             return "not_checkable"
@@ -155,6 +157,16 @@ class Comparison:
         least = accepted[0] or {}
         counts_the_same = growing and any(all(_total(found, name) == _total(row, name) for name in growing) for row in (least, most))
         return not counts_the_same and _is_at_least(found, least, growing) and _is_at_least(most, found, growing)
+
+    def _is_unknown(self, key: bytes) -> bool:
+        """Whether it is not known what the row counts. Of sessions, an event of which that is not known may begin, join or part others."""
+        unknown, window = self.excuses.unknown_lateness, window_of(key)
+        if key in unknown or self.excuses.session_gap is None or window is None:
+            return key in unknown
+        near = (
+            other for other in unknown if (of_other := window_of(other)) and window.start <= of_other.end and of_other.start <= window.end
+        )
+        return any(_without_window(other) == _without_window(key) for other in near)
 
     def _may_lack_lost_records(self, key: bytes, found: Found | None, expected: Row | None) -> bool:
         """Whether lost records may have made the row what it is: they can only have added to it, and only to windows that began before them."""
@@ -190,6 +202,10 @@ class Comparison:
         """Whether the rows that a key may hold are older than all records of the topic: a row is written after all times in it."""
         before, times = self.excuses.lost_before, list(_times(*accepted))
         return before is not None and bool(times) and max(times) < before
+
+
+def _without_window(key: bytes) -> Row:
+    return {name: value for name, value in orjson.loads(key).items() if name != "window"}
 
 
 def _times(*rows: Row | None) -> Iterator[datetime]:

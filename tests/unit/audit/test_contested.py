@@ -4,9 +4,11 @@ import json
 
 import orjson
 import pytest
-from auditing import Kafka
+from auditing import TEN_MS, Kafka
+from avro import V1, change, in_wire_format
 
 QUERY = "nest-temperatures"
+SESSIONS = "wikimedia-editor-sessions"
 WINDOW = {"end": "2026-01-01T11:00:00Z", "start": "2026-01-01T10:00:00Z"}
 
 
@@ -56,3 +58,40 @@ def test_reports_that_are_the_same_are_one(tmp_path):
     broker.has_run(QUERY, 2, mode="update", committed=1)
     write_row(broker, "one", 21.00)
     assert broker.verdict(QUERY).verdict == "wrong"
+
+
+def write_sessions(broker, sessions):
+    for user, first, last, edits, added in sessions:
+        window = {"end": f"2026-01-01T10:{last + 5:02}:00Z", "start": f"2026-01-01T10:{first:02}:00Z"}
+        row = {"user": user, "window": window, "edits": edits, "bytes_added": added, "bytes_removed": 0}
+        broker.write(SESSIONS, orjson.dumps(row), key=json.dumps({"user": user, "window": window}, separators=(",", ":")))
+
+
+@pytest.fixture
+def sessions(tmp_path, monkeypatch):
+    """The query has read edits of A, B and C; one of 10:01 was reported as by A, as by B, and with two lengths."""
+    monkeypatch.setattr("audit.domains.wikimedia.SchemaRegistry.schema", lambda *_: V1)
+    broker = Kafka(tmp_path, (SESSIONS, "wikimedia"))
+    edits = [(1, 0, "A", 10), (2, 1, "A", 10), (2, 1, "A", 20), (2, 1, "B", 10), (3, 30, "A", 10), (4, 0, "C", 10), (5, 240, "D", 10)]
+    for number, minute, user, grown in edits:
+        edit = change(number, at=TEN_MS // 1000 + 60 * minute, user=user, grown=grown)
+        broker.write("wikimedia", in_wire_format(edit, 7))
+    broker.has_run(SESSIONS, 6, 7, mode="append", committed=2, watermarks=[0, 13], source="wikimedia")
+    return broker
+
+
+@pytest.mark.parametrize(
+    "counted",
+    [[("A", 0, 1, 2, 20)], [("A", 0, 1, 2, 30)], [("A", 0, 0, 1, 10), ("B", 1, 1, 1, 10)]],
+    ids=["as the first", "longer", "by another editor"],
+)
+def test_any_report_may_have_made_the_sessions_near_it(sessions, counted):
+    write_sessions(sessions, [*counted, ("A", 30, 30, 1, 10), ("C", 0, 0, 1, 10)])
+    for _ in range(3):
+        verdict = sessions.verdict(SESSIONS)
+        assert (verdict.verdict, verdict.rows.wrong) == ("right", 0), verdict.differences
+
+
+def test_other_sessions_of_the_same_editor_or_time_are_wrong_as_ever(sessions):
+    write_sessions(sessions, [("A", 0, 1, 2, 20), ("A", 30, 30, 1, 11), ("C", 0, 0, 1, 11)])
+    assert sessions.verdict(SESSIONS).rows.different == 2
