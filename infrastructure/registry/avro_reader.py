@@ -26,6 +26,8 @@ _PREFIX = Struct(">bI")
 BROKEN = "broken, or not what its schema says"
 AGAIN_SECONDS = 10
 """The interval at which the registry is asked again for a schema that it did not have."""
+# It stays: the limit is that of all threads, of which several read values at once.
+sys.setrecursionlimit(max(sys.getrecursionlimit(), 12 * MOST_LEVELS))
 
 
 class Read(NamedTuple):
@@ -158,11 +160,7 @@ class _Decoder(BinaryDecoder):
 
 def _read(value: bytes, schema: _Schema, **options: Any) -> Read | None:  # noqa: ANN401 - fastavro's
     decoder, named = _Decoder(io.BytesIO(payload_of(value))), {"writer": schema.named, "reader": {}}  # type: ignore[no-untyped-call]
-    recursion_limit = sys.getrecursionlimit()
-    sys.setrecursionlimit(recursion_limit + 10 * MOST_LEVELS)
     try:
         return Read(read_data(decoder, schema.parsed, named, None, options), len(decoder.fo.read()))  # type: ignore[no-untyped-call]
     except Exception:  # a broken value raises many types
         return None
-    finally:
-        sys.setrecursionlimit(recursion_limit)

@@ -2,6 +2,7 @@
 
 import io
 import json
+import sys
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
@@ -79,6 +80,19 @@ def test_a_value_may_nest_as_deep_as_the_pipeline_reads(registry):
     while found := found["next"]:
         levels += 1
     assert levels == MOST_LEVELS - 10
+
+
+def test_a_reading_leaves_pythons_recursion_limit_as_it_is_which_is_that_of_all_threads(registry, monkeypatch):
+    limits = set()
+
+    class Value(io.BytesIO):
+        def read(self, size=-1):
+            limits.add(sys.getrecursionlimit())
+            return super().read(size)
+
+    monkeypatch.setattr("infrastructure.registry.avro_reader.io", SimpleNamespace(BytesIO=Value))
+    AvroReader(registry).read(chain(2))
+    assert limits == {sys.getrecursionlimit()}
 
 
 @pytest.mark.parametrize(
