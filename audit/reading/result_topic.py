@@ -3,11 +3,8 @@
 import json
 from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
-
-import pyarrow.compute as pc
 
 from audit.audited import Table
 from audit.reading.records import records_between
@@ -24,14 +21,10 @@ from infrastructure.settings import Settings
 
 @dataclass(frozen=True)
 class TopicRows:
-    """The rows of a topic up to an offset, by key; the key of a record without one is empty. later: the keys of records after it.
-
-    lost_before: the time of the oldest record, if older ones have been deleted.
-    """
+    """The rows of a topic up to an offset, by key; the key of a record without one is empty. later: the keys of records after it."""
 
     rows: Mapping[bytes, Found]
     later: Set[bytes]
-    lost_before: datetime | None = None
 
 
 def offsets_of(topic: Topic, settings: Settings) -> dict[tuple[str, int], tuple[int, int]]:
@@ -51,7 +44,7 @@ def rows_below(table: Table, limits: Offsets, settings: Settings) -> TopicRows:
     """The last row of each key below the limits."""
     offsets = offsets_of(table.topic, settings)
     starts, ends = ({partition: both[number] for partition, both in offsets.items()} for number in (0, 1))
-    last, later, oldest = dict[bytes, bytes | None](), set[bytes](), list[datetime]()
+    last, later = dict[bytes, bytes | None](), set[bytes]()
     for records in records_between(settings, starts, ends):
         columns = (records[name].to_pylist() for name in ("topic", "partition", "offset", "key", "value"))
         for topic, partition, offset, key, value in zip(*columns, strict=True):
@@ -59,12 +52,8 @@ def rows_below(table: Table, limits: Offsets, settings: Settings) -> TopicRows:
                 last[key or b""] = value
             else:
                 later.add(key or b"")
-        time = pc.min(records["timestamp"]).as_py()
-        oldest += [] if time is None else [time.replace(tzinfo=UTC)]
     decode = decoder_of(table, settings)
-    rows = {key: read_value(decode, value) for key, value in last.items() if value is not None}
-    has_expired = "delete" in table.topic.config.get("cleanup.policy", "delete") and any(starts.values())
-    return TopicRows(rows, later, min(oldest, default=datetime.now(UTC)) if has_expired else None)
+    return TopicRows({key: read_value(decode, value) for key, value in last.items() if value is not None}, later)
 
 
 def decoder_of(table: Table, settings: Settings) -> Callable[[bytes], Any]:

@@ -1,14 +1,10 @@
 """The rows of a result topic at one moment. The broker is the one that librdkafka has for tests, without Java."""
 
-from datetime import UTC, datetime
-
 import pytest
 from auditing import STATS, Kafka, result
 
-from audit.reading import result_topic
 from audit.reading.result_topic import decoder_of, read_value, rows_below
 from audit.verdicts.comparison import Unreadable
-from contract.topics import ALERTS
 from infrastructure.settings import Settings
 
 
@@ -21,7 +17,6 @@ def test_each_key_has_its_last_value_below_the_limits_and_those_with_a_later_rec
     found = rows_below(result(STATS), {(STATS, 0): 5}, kafka.settings)
     assert found.rows == {b"renewed": {"count": 2}, b"of another program": Unreadable("expected a JSON object, found list")}
     assert found.later == {b"renewed"}
-    assert found.lost_before is None
 
 
 @pytest.mark.parametrize(
@@ -29,14 +24,3 @@ def test_each_key_has_its_last_value_below_the_limits_and_those_with_a_later_rec
 )
 def test_a_value_that_other_readers_refuse_or_read_in_another_way_is_no_row(value, tmp_path):
     assert isinstance(read_value(decoder_of(result(STATS), Settings(home=tmp_path)), value), Unreadable)
-
-
-def test_of_a_topic_that_has_lost_its_oldest_records_the_time_of_the_oldest_one_left_is_told(tmp_path, monkeypatch):
-    kafka = Kafka(tmp_path, [ALERTS.name])
-    for seconds in (3, 1, 2):
-        kafka.write(ALERTS.name, b"{}", key=f"{seconds}", timestamp_ms=seconds * 1000)
-    limits = {(ALERTS.name, 0): 3}
-    assert rows_below(result("nest-alarms"), limits, kafka.settings).lost_before is None
-    monkeypatch.setattr(result_topic, "offsets_of", lambda topic, _: {(topic.name, 0): (1, 3)})
-    found = rows_below(result("nest-alarms"), limits, kafka.settings)
-    assert (sorted(found.rows), found.lost_before) == ([b"1", b"2"], datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC))
