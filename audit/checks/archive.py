@@ -11,6 +11,7 @@ import pyarrow as pa
 from audit.audited import Facts
 from audit.reading.lake_files import delta_files, parquet_files
 from audit.reading.read_range import ReadRange
+from audit.reading.records import Origin
 from audit.values.paths import duckdb_paths
 from audit.verdicts.comparison import MOST_SHOWN, Kind
 from infrastructure.settings import Settings
@@ -29,8 +30,6 @@ _KINDS = """
     ORDER BY ALL
 """
 _NO_TIME = "timestamp is out of range"
-Origin = tuple[str, int, int]
-"""Topic, partition and offset of a record."""
 
 
 @dataclass(frozen=True)

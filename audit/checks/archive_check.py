@@ -13,9 +13,9 @@ import pyarrow as pa
 from audit.audited import Row
 from audit.checks.archive import Archive, Files, kinds_of_rows, rows_of
 from audit.checks.check import IncrementalCheck, Progress
-from audit.checks.dead_letters import Origin, record_named
+from audit.checks.dead_letters import record_named
 from audit.checks.store import Store
-from audit.reading.records import records_between
+from audit.reading.records import Origin, records_between
 from audit.recount.recount import Recount, opened
 from audit.time_range import TimeRange
 from audit.verdicts.comparison import MOST_SHOWN, WRONG, Difference, Kind

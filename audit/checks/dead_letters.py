@@ -18,7 +18,7 @@ import duckdb
 
 from audit.audited import Facts
 from audit.reading.read_range import ReadRange
-from audit.reading.records import records_between
+from audit.reading.records import Origin, records_between
 from audit.time_range import ms_of
 from audit.verdicts.comparison import Kind, kinds_by_key
 from contract.checkpoints.contents import Offsets
@@ -39,9 +39,6 @@ _LETTERS = f"""
         FROM ({{reasons}}) WHERE reason IS NOT NULL) USING (topic, partition, "offset")
     GROUP BY ALL
 """
-
-Origin = tuple[str, int, int]
-"""Topic, partition and offset of a record."""
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from audit.checks.check import IncrementalCheck, Progress, has_gap
-from audit.checks.dead_letters import DeadLetters, Letter, Letters, Origin, expected_letters, kinds_of_letters, letters_of, record_named
+from audit.checks.dead_letters import DeadLetters, Letter, Letters, expected_letters, kinds_of_letters, letters_of, record_named
 from audit.checks.store import Store
+from audit.reading.records import Origin
 from audit.reading.result_topic import ends_of
 from audit.time_range import TimeRange
 from audit.verdicts.comparison import Kind, differences

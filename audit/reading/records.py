@@ -20,6 +20,8 @@ from infrastructure.kafka.record_headers import headers_of
 from infrastructure.kafka.topic_ends import METADATA_SECONDS
 from infrastructure.settings import Settings
 
+Origin = tuple[str, int, int]
+"""Topic, partition and offset of a record."""
 AT_ONCE = 5_000
 _CONSUMED_AT_ONCE = 1_000  # of more, Python's garbage collector visits all again and again
 SILENCE_SECONDS = 30

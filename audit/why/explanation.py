@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from audit.audited import Row
-from audit.checks.dead_letters import Origin
+from audit.reading.records import Origin
 from audit.verdicts.comparison import WRONG, Found, Kind
 
 
