@@ -91,9 +91,8 @@ class Checkpoint:
     @property
     def last_begun_ms(self) -> int | None:
         """When the last planned batch began, in ms since 1970. None before the first is planned."""
-        path = self.folder / "offsets" / str(self.planned[-1] if self.planned else 0)
-        text = text_of(path)
-        return None if text is None else int(_parsed(_lines(text, path)[1], path).get("batchTimestampMs", 0))
+        path, lines = self._last_plan()
+        return int(_parsed(lines[1], path).get("batchTimestampMs", 0)) if lines else None
 
     def check(self) -> None:
         """Raises StreamgaugeError if a file that Spark reads when the query starts is missing, empty or cut.
@@ -121,15 +120,19 @@ class Checkpoint:
     @property
     def sources(self) -> int | None:
         """The number of sources in Spark's plan, which later runs must keep. None before the first batch is planned."""
-        text = text_of(self.folder / "offsets" / str(planned[-1])) if (planned := self.planned) else None
-        return None if text is None else max(len(text.splitlines()) - 2, 1)
+        return len(self.partitions) or None
 
     @property
     def partitions(self) -> list[list[Partition]]:
         """The partitions that each source has read, which later runs must leave to it. Empty before the first batch is planned."""
-        path = self.folder / "offsets" / str(self.planned[-1] if self.planned else 0)
-        sources = (text_of(path) or "").splitlines()[2:]
-        return [[] if source == "-" else sorted(_offsets(source, path)) for source in sources]
+        path, lines = self._last_plan()
+        return [[] if source == "-" else sorted(_offsets(source, path)) for source in lines[2:]]
+
+    def _last_plan(self) -> tuple[StoragePath, list[str]]:
+        """The file with the plan of the last batch, and its lines; none before the first is planned."""
+        path = self.folder / "offsets" / str(max(self.planned, default=0))
+        text = text_of(path)
+        return path, [] if text is None else _lines(text, path)
 
     def first_offsets(self) -> Offsets:
         """The offsets where the query started, for the partitions that existed then. Newer partitions start at 0."""
