@@ -8,7 +8,7 @@ from typing import Any
 
 from audit.audited import Table
 from audit.reading.records import records_between
-from audit.values.json_texts import NAME_TWICE
+from audit.values.json_texts import each_once
 from audit.verdicts.comparison import Found, Unreadable
 from contract.checkpoints.contents import Offsets
 from contract.topic_values import value_decoder
@@ -73,10 +73,4 @@ def read_value(decode: Callable[[bytes], Any], value: bytes) -> Found:
 
 def _json_row(value: bytes) -> Any:  # noqa: ANN401 - any JSON value
     """A JSON value in UTF-8; its numbers are exact. Raises ValueError also for a name that is twice in an object: readers take either."""
-
-    def each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        if len(fields := dict(pairs)) < len(pairs):
-            raise ValueError(NAME_TWICE)
-        return fields
-
     return json.loads(value.decode(), parse_float=Decimal, object_pairs_hook=each_once)

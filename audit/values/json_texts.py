@@ -49,14 +49,14 @@ def json_text(value: bytes | None, most_levels: int = MOST_LEVELS) -> tuple[byte
         return None, "empty"
     repeats: list[bool] = []
 
-    def each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    def noted(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
         repeats.append(len(found) < len(pairs))
         return found
 
     parse_float = partial(_kept, may_have_exponent=_BEYOND_DOUBLES.search(text) is None)
     try:
-        read = json.loads(text, object_pairs_hook=each_once, parse_float=parse_float, parse_constant=_refuse_constant)
+        read = json.loads(text, object_pairs_hook=noted, parse_float=parse_float, parse_constant=_refuse_constant)
         written = json.dumps(read, ensure_ascii=False, separators=(",", ":"))
     except (ValueError, RecursionError):
         return None, _why_not_json(text, most_levels)
@@ -114,7 +114,7 @@ def _why_not_json(text: str, most_levels: int) -> str:
         return _TOO_DEEP.format(most_levels)
     start = text.lstrip(_BLANKS.decode())
     try:
-        value, end = json.JSONDecoder(object_pairs_hook=_each_once, parse_constant=_refuse_constant).raw_decode(start)
+        value, end = json.JSONDecoder(object_pairs_hook=each_once, parse_constant=_refuse_constant).raw_decode(start)
         json.dumps(value, ensure_ascii=False).encode()  # a first value with half of a surrogate pair is none
     except (ValueError, RecursionError):
         is_too_much = re.search(rf'\d{{{MOST_DIGITS}}}|"[^"]{{{MOST_NAME_CHARACTERS}}}', text)
@@ -133,7 +133,8 @@ def _levels(text: str) -> int:
     return most
 
 
-def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The fields of an object. Raises ValueError for a name that is there twice."""
     if len(found := dict(pairs)) < len(pairs):
         raise ValueError(NAME_TWICE)
     return found
