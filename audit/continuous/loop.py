@@ -155,6 +155,7 @@ class Audit:
             name, (audited_result, place) = (result.query, result.sink), found
             old = self._results.get(name)
             results[name] = old if old is not None and old.place == place else Result(audited_result, place)
+            results[name].audited = audited_result  # an ingested table may have got columns
         self._results = results
 
     def _verdict(self, result: Result) -> Verdict:

@@ -8,8 +8,10 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from threading import Event
 
+import deltalake
 import duckdb
 import orjson
+import pyarrow as pa
 import pytest
 from auditing import TEN_MS, Kafka, looks, seen
 from messages import refused
@@ -497,6 +499,28 @@ def test_a_table_is_right_after_checks_that_could_not_be_saved(watched, monkeypa
         watched.broker.write(STATS, None, key="of no row")  # so that it looks again
         watched.wait(20)
         assert [row["verdict"] for row in watched.rows(VERDICTS)] == ["right"], hour
+
+
+def test_an_ingested_table_must_have_the_columns_that_it_has_got_since(tmp_path, monkeypatch):
+    monkeypatch.setattr("audit.checks.ingested.is_compacted", lambda *_: False)
+    broker = Kafka(tmp_path, ("orders",))
+    broker.write("orders", b'{"n":1,"later":2}', key="a", timestamp_ms=START_MS)
+    broker.has_run("ingest-orders", 1, mode="append", committed=1, source="orders")
+    row = {
+        "kafka_key": "a",
+        "kafka_partition": 0,
+        "kafka_offset": 0,
+        "kafka_timestamp": datetime.fromtimestamp(START_MS / 1000, UTC),
+        "n": 1,
+    }
+    deltalake.write_deltalake(str(broker.settings.lake / "orders"), pa.Table.from_pylist([row]))
+    audit, verdicts = Audit(broker.settings, print), []
+    for columns in (["n"], ["n", "later"]):
+        schema = {"topic": "orders", "columns": {"fields": [{"name": name} for name in columns]}}
+        (broker.settings.lake / "orders.schema.json").write_text(json.dumps(schema))
+        verdicts.append(looks(audit)["ingest-orders", "lake/orders"].verdict)
+    audit.close()
+    assert verdicts == ["right", "wrong"]
 
 
 def test_after_a_reset_it_recounts_from_the_start(watched):
