@@ -23,7 +23,22 @@ def test_a_duration_has_its_seconds(written, expected):
 
 
 @pytest.mark.parametrize(
-    "written", ["", "soon", "10", "minutes", "0 minutes", "10 minutes or so", "-5 minutes", "100000 days 1 second", "9" * 400 + " days"]
+    "written",
+    [
+        "",
+        "soon",
+        "10",
+        "minutes",
+        "0 minutes",
+        "10 minutes or so",
+        "-5 minutes",
+        "100000 days 1 second",
+        "9" * 400 + " days",
+        "10minutes",
+        "1 hour30 minutes",
+        "\uff11 minute",
+        "10\xa0minutes",
+    ],
 )
 def test_what_is_no_duration_is_refused_by_name(written):
     with refused(f"--watermark is {written!r}"):
