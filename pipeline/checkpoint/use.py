@@ -109,9 +109,14 @@ def check_parameters(place: CheckpointPlace, parameters: Mapping[str, str | int]
 
 
 def _noted(place: CheckpointPlace, ending: str) -> dict[str, Any]:
-    """What the file with that ending beside the checkpoint says of it; nothing of one that was deleted."""
-    text = text_of(place.sidecar(ending))
-    return orjson.loads(text) if text and Checkpoint(place.folder).planned else {}
+    """What the file with that ending beside the checkpoint says of it; nothing of one that was deleted. Raises StreamgaugeError if it is damaged."""
+    path = place.sidecar(ending)
+    text = text_of(path)
+    try:
+        return dict(orjson.loads(text)) if text and Checkpoint(place.folder).planned else {}
+    except (ValueError, TypeError) as error:
+        msg = f"{path} is damaged ({error}); restore it from a copy, or delete it if source and settings of {place.name.query} are as they were"
+        raise StreamgaugeError(msg) from error
 
 
 def _note(place: CheckpointPlace, ending: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:

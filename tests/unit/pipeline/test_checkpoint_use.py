@@ -79,3 +79,10 @@ def test_the_source_that_a_checkpoint_has_already_is_not_written_again_so_that_a
     written = place.sidecar(".topics").stat().st_ino
     check_source(place, {"nyc-taxi": "id"}, settings)
     assert place.sidecar(".topics").stat().st_ino == written
+
+
+@pytest.mark.parametrize("text", ["{", "[1]", "1"])
+def test_a_damaged_note_on_the_source_is_one_line(place, settings, text):
+    place.sidecar(".topics").write_text(text)
+    with refused(str(place.sidecar(".topics")), "is damaged"):
+        check_source(place, {"nyc-taxi": "id"}, settings)
