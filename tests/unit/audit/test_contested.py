@@ -1,11 +1,14 @@
 """Events that were reported twice with different contents, so that chance decides which report counts."""
 
 import json
+from datetime import datetime, timedelta
 
 import orjson
 import pytest
 from auditing import TEN_MS, Kafka
 from avro import V1, change, in_wire_format
+
+from infrastructure.storage.data_files import data_file
 
 QUERY = "nest-temperatures"
 SESSIONS = "wikimedia-editor-sessions"
@@ -95,3 +98,21 @@ def test_any_report_may_have_made_the_sessions_near_it(sessions, counted):
 def test_other_sessions_of_the_same_editor_or_time_are_wrong_as_ever(sessions):
     write_sessions(sessions, [("A", 0, 1, 2, 20), ("A", 30, 30, 1, 11), ("C", 0, 0, 1, 11)])
     assert sessions.verdict(SESSIONS).rows.different == 2
+
+
+@pytest.mark.parametrize(("counts", "verdict"), [(2, "right"), (3, "wrong")])
+def test_reports_that_differ_in_what_a_table_does_not_count_excuse_none_of_its_rows(tmp_path, monkeypatch, counts, verdict):
+    processed = data_file("schemas/wikimedia.processed-value.avsc").read_text()
+    monkeypatch.setattr("audit.domains.wikimedia.SchemaRegistry.schema", lambda _, number: {7: V1, 8: processed}[number])
+    broker = Kafka(tmp_path, ("wikimedia.processed", "wikimedia"))
+    for number, grown in ((1, 10), (2, 10), (2, 20)):
+        broker.write("wikimedia", in_wire_format(change(number, at=TEN_MS // 1000, grown=grown), 7))
+    broker.has_run("wikimedia-edit-stats", 3, mode="update", committed=1, source="wikimedia")
+    for start in (datetime.fromisoformat("2026-01-01T09:59:30Z"), datetime.fromisoformat("2026-01-01T10:00:00Z")):
+        window = {"start": start, "end": start + timedelta(seconds=60)}
+        texts = {edge: f"{time:%Y-%m-%dT%H:%M:%SZ}" for edge, time in sorted(window.items())}
+        key = json.dumps({"requested_by": "Human", "window": texts}, separators=(",", ":"))
+        row = {"window": window, "requested_by": "Human", "counts": counts}
+        broker.write("wikimedia.processed", in_wire_format(row, 8, processed), key=key)
+    found = broker.verdict("wikimedia-edit-stats")
+    assert found.verdict == verdict, found.rows
