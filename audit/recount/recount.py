@@ -123,10 +123,9 @@ class Recount:
         """How many events have reports that differ, and the keys of the rows that one of these reports may have made what they are."""
         own = set(lateness.STRETCHES.names) | {"offset", "fact", "lateness"}
         names = [name for name, *_ in self.database.execute("DESCRIBE judged").fetchall() if name not in own]
-        used = [
-            f'"{name}"' for name in names if re.search(rf"\b{name}\b", table.sql)
-        ]  # what other tables take from a report does not matter
-        key, content = ", ".join(table.event_key), ", ".join(used)
+        # What other tables take from a report does not matter.
+        content = ", ".join(f'"{name}"' for name in names if re.search(rf"\b{name}\b", table.sql))
+        key = ", ".join(table.event_key)
         self.database.execute(lateness.CONTESTED.format(key=key, content=content, condition=condition))
         (number,) = self.database.execute(f"SELECT count(DISTINCT ({key})) FROM counted").fetchall()[0]
         rows = self._rows(table, until_ms) if number else []
