@@ -41,8 +41,10 @@ def loads(text: bytes) -> Any:  # noqa: ANN401 - any JSON value
         raise ValueError(msg)
     try:
         return orjson.loads(text)
-    except orjson.JSONDecodeError:  # or only a number that is too large for it
-        pass
+    except orjson.JSONDecodeError as error:  # or only a number that is too large for it
+        if "depth limit" in str(error):  # how deep Python's own parser goes depends on the program
+            msg = "nested too deep"
+            raise ValueError(msg) from error
     try:
         return json.loads(text.decode(), parse_int=_number, parse_float=_number, parse_constant=_refused)
     except RecursionError as error:

@@ -1,8 +1,10 @@
 """Files as a source of the audit: which records they have, and which of them a query has read."""
 
 import gzip
+import inspect
 import json
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -52,6 +54,20 @@ def test_a_file_has_the_lines_that_the_pipeline_reads(content, tmp_path):
     path = tmp_path / "file"
     path.write_bytes(content)
     assert [tuple(line) for line in files.lines_of(path)] == [tuple(line) for line in documents.lines_of(path)]
+
+
+@pytest.mark.parametrize("levels", [1_000, 2_000])
+def test_how_deep_a_document_may_be_nested_does_not_depend_on_the_program_that_reads_it(levels, tmp_path):
+    """The audit has raised Python's recursion limit, and the pipeline has not."""
+    path, before, found = tmp_path / "file", sys.getrecursionlimit(), []
+    path.write_bytes(b"[\n" * levels + b"]" * levels)
+    for limit in (1_000 + len(inspect.stack(0)), 10_000):
+        sys.setrecursionlimit(limit)
+        try:
+            found.append(len(list(files.lines_of(path))))
+        finally:
+            sys.setrecursionlimit(before)
+    assert found == [1 if levels == 1_000 else levels + 1] * 2
 
 
 def test_a_file_that_cannot_be_opened_is_one_line_with_the_reason(tmp_path):
