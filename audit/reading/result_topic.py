@@ -18,6 +18,9 @@ from infrastructure.kafka.errors import no_topic
 from infrastructure.kafka.topic_ends import METADATA_SECONDS, first_and_end_offsets, partitions_by_topic
 from infrastructure.settings import Settings
 
+_MOST_BRACKETS = 2_000
+"""A row has a few. What is nested deeper cannot be kept, or shown as JSON."""
+
 
 @dataclass(frozen=True)
 class TopicRows:
@@ -73,4 +76,7 @@ def read_value(decode: Callable[[bytes], Any], value: bytes) -> Found:
 
 def _json_row(value: bytes) -> Any:  # noqa: ANN401 - any JSON value
     """A JSON value in UTF-8; its numbers are exact. Raises ValueError also for a name that is twice in an object: readers take either."""
+    if value.count(b"[") + value.count(b"{") > _MOST_BRACKETS:
+        msg = "nested too deep"
+        raise ValueError(msg)
     return json.loads(value.decode(), parse_float=Decimal, object_pairs_hook=each_once)
