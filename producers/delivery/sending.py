@@ -54,7 +54,6 @@ class Delivery:
                 "enable.idempotence": True,
                 "acks": "all",
                 "compression.type": "lz4",
-                "linger.ms": 20,
                 "batch.size": 512 * 1024,
                 "message.max.bytes": MAX_RECORD_BYTES,
                 "queue.buffering.max.kbytes": 128 * 1024,
