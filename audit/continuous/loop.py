@@ -177,11 +177,9 @@ class Audit:
             verdict = self._verdict(result)
         except (Unavailable, TopicMissing):
             raise
-        except (StreamgaugeError, OSError, duckdb.Error) as error:  # one result must not end the audit of the others
+        except Exception as error:  # one result must not end the audit of the others
             result.check = None  # what it keeps in memory is of a check that is undone
-            is_too_much = isinstance(error, duckdb.OutOfMemoryException)
-            problem = f"it takes more than {MEMORY_LIMIT}; run `streamgauge verify {result.query}`" if is_too_much else str(error)
-            verdict = Verdict(result.query, result.sink, problem=problem.partition("\n")[0])
+            verdict = Verdict(result.query, result.sink, problem=_why_not_checked(error, result.query))
         is_first = result.verdict is None  # it reads what the others need not
         result.cpu_seconds = 0 if is_first else time.process_time() - began
         pause_seconds = pause_after(result.cpu_seconds, (other.cpu_seconds for other in self._results.values()))
@@ -225,6 +223,15 @@ def pause_after(cpu_seconds: float, cpu_seconds_of_all: Iterable[float]) -> floa
     cpu_seconds: of the last check of the result. cpu_seconds_of_all: of the last check of each result.
     """
     return math.sqrt(cpu_seconds) * sum(map(math.sqrt, cpu_seconds_of_all)) / CORES
+
+
+def _why_not_checked(error: Exception, query: str) -> str:
+    if isinstance(error, duckdb.OutOfMemoryException):
+        return f"it takes more than {MEMORY_LIMIT}; run `streamgauge verify {query}`"
+    text = str(error).partition("\n")[0]
+    return (
+        text if isinstance(error, StreamgaugeError | OSError | duckdb.Error) else f"a fault of Streamgauge: {type(error).__name__}: {text}"
+    )
 
 
 def _reads_files(place: CheckpointPlace) -> bool:

@@ -464,7 +464,9 @@ def test_a_verdict_stands_until_the_query_or_its_topic_has_moved(watched):
     assert result.check() is not second, "a batch is planned"
 
 
-@pytest.mark.parametrize("error", [FileNotFoundError(2, "it was deleted"), duckdb.IOException("it was deleted\nby another")])
+@pytest.mark.parametrize(
+    "error", [FileNotFoundError(2, "it was deleted"), duckdb.IOException("it was deleted\nby another"), KeyError("it")]
+)
 def test_a_result_that_fails_to_be_read_is_not_checked_and_does_not_end_the_audit(watched, monkeypatch, error):
     watched.wait()
     (result,) = watched.audit._results.values()
@@ -477,7 +479,8 @@ def test_a_result_that_fails_to_be_read_is_not_checked_and_does_not_end_the_audi
         patched.setattr(watched.audit, "_check_of", lambda _: fail)
         watched.wait()
     (row,) = watched.rows(VERDICTS)
-    assert (row["verdict"], row["problem"]) == ("not checked", str(error).partition("\n")[0])
+    assert row["verdict"] == "not checked"
+    assert row["problem"].endswith(str(error).partition("\n")[0])
     watched.wait()
     assert [row["verdict"] for row in watched.rows(VERDICTS)] == ["right"]
 
