@@ -85,7 +85,7 @@ def _in_short(reason: str) -> str:
 
 @dataclass(frozen=True)
 class Letters:
-    """The letters in the topic, by their records. oldest_ms: the timestamp of the oldest one, or now, if others have been deleted."""
+    """The letters in the topic, by their records. oldest_ms: the timestamp of the oldest one, or now, if others were deleted that are not read."""
 
     by_origin: Mapping[Origin, Sequence[Letter]]
     oldest_ms: int | None
@@ -121,7 +121,7 @@ def letters_of(settings: Settings, sources: Collection[str], reader: str, ends: 
         # A batch that ran twice wrote its letters twice.
         if letter not in (letters := by_origin.setdefault(origin, [])):
             letters.append(letter)
-    if not any(starts.values()):
+    if all(start <= begins.get(partition, 0) for partition, (start, _) in offsets.items()):
         return Letters(by_origin, None)
     time = datetime.now(UTC) if first is None else first["timestamp"]
     return Letters(by_origin, ms_of(time and time.replace(tzinfo=UTC)))

@@ -50,8 +50,7 @@ class LettersCheck(IncrementalCheck[LettersProgress]):
         if read_range.sink_state == progress.sink_offsets:
             return
         new = letters_of(self.settings, read_range.topics, self._letters.reader, read_range.sink_state, progress.sink_offsets)
-        if not progress.sink_offsets:
-            progress.oldest_ms = new.oldest_ms
+        progress.oldest_ms = progress.oldest_ms if new.oldest_ms is None else new.oldest_ms
         for origin, letters in new.by_origin.items():
             of_record = progress.uncounted.setdefault(origin, [])
             of_record += [letter for letter in letters if letter not in of_record]

@@ -679,6 +679,22 @@ def test_a_row_that_may_be_missing_because_batches_are_not_known_is_not_missing_
     assert [(one.equal, one.unknown_lateness, one.missing) for one in rows] == [(2, 1, 0), (2, 0, 0)]
 
 
+def test_letters_that_expired_before_the_audit_has_read_them_are_not_missing(broker, monkeypatch):
+    broker.has_run(LETTERS, 0, mode="append", committed=1)
+    audit, found = Audit(broker.settings, print), []
+    found += looks(audit).values()
+    broker.write(SOURCE, b"broken", timestamp_ms=START_MS)
+    broker.write(DEAD_LETTERS.name, b"of that record", key="expired")
+    broker.plan(LETTERS, "append", 1, 1)
+    broker.commit(LETTERS, "append", 1)
+    monkeypatch.setattr(
+        "audit.checks.dead_letters.first_and_end_offsets", lambda _, ends: {partition: (end, end) for partition, end in ends.items()}
+    )
+    found += looks(audit).values()
+    audit.close()
+    assert [(one.verdict, one.rows.missing, one.rows.not_checkable) for one in found] == [("right", 0, 0), ("right", 0, 1)]
+
+
 def test_a_step_looks_at_one_result_so_that_a_stop_waits_for_no_more(broker):
     for query in (STATS, LETTERS):
         broker.plan(query, MODES[query], 0, 0)
