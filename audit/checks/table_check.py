@@ -53,6 +53,7 @@ class TableCheck(IncrementalCheck[TableProgress]):
         self._at_commits = AtCommits(self._decode)
         self._span = self.needed = _EVER
         self._starts_later = False
+        self._may_expire = "delete" in table.topic.config.get("cleanup.policy", "delete")
         self._last_compared: Compared | None = None
 
     def narrow(self, span: TimeRange, *, to_the_end: bool = False) -> None:
@@ -81,18 +82,24 @@ class TableCheck(IncrementalCheck[TableProgress]):
         return self.read_sink() != self.read_range.sink_state
 
     def sink_has_lost_rows(self) -> bool:
-        """Whether the topic has lost records that were not read, or was recreated."""
+        """Whether the topic has lost records that were not read, or as none of its kind does, others; or was recreated."""
         ends, next_offsets = self.read_range.sink_state, self.progress.sink_offsets
-        return self._may_lack_deletions() or has_gap(next_offsets, self._first_offsets) or has_gap(ends, next_offsets)
+        kept = next_offsets if self._may_expire else self.progress.first_offsets
+        return self._may_lack_deletions() or has_gap(kept, self._first_offsets) or has_gap(ends, next_offsets)
 
     def start_over(self, query_id: str | None) -> TableProgress:
         self._kept.begin()
         self._at_commits = AtCommits(self._decode)
         self.store.database.execute(f"DROP TABLE IF EXISTS {self._table.facts.name}")
         newest_lost_ms = self.read_range.newest_lost_ms(self._table.watermark, self._skew)
-        may_expire = "delete" in self._table.topic.config.get("cleanup.policy", "delete")
-        lost_before = datetime.now(UTC) if may_expire and any(self._first_offsets.values()) else None
-        return TableProgress(query_id, dict(self.read_range.retained_offsets), newest_lost_ms=newest_lost_ms, lost_before=lost_before)
+        lost_before = datetime.now(UTC) if self._may_expire and any(self._first_offsets.values()) else None
+        return TableProgress(
+            query_id,
+            dict(self.read_range.retained_offsets),
+            first_offsets=self._first_offsets,
+            newest_lost_ms=newest_lost_ms,
+            lost_before=lost_before,
+        )
 
     def read(self) -> None:
         """Reads the topic before the source: by the time the source is read, Kafka may have compacted away many rows because of newer ones."""

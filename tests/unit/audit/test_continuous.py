@@ -13,13 +13,14 @@ import duckdb
 import orjson
 import pyarrow as pa
 import pytest
-from auditing import TEN_MS, Kafka, looks, seen
+from auditing import TEN_MS, Kafka, looks, result, seen
 from messages import refused
 from pyarrow import parquet
 from running import eventually
 from web_server import webhook
 
 from audit.catalog import audited, placed, places_in
+from audit.checks import table_check
 from audit.checks.archive_check import ArchiveCheck
 from audit.checks.dead_letters import DeadLetters
 from audit.checks.table_check import TableCheck
@@ -556,6 +557,20 @@ def test_it_recounts_from_the_start_if_deletions_that_it_has_not_read_may_be_com
     monkeypatch.setattr(TableCheck, "start_over", lambda *arguments: begun.append(True) or begin(*arguments))
     watched.wait()
     assert bool(begun) == begins
+
+
+def test_rows_that_retention_has_deleted_from_a_table_are_missing(watched, monkeypatch):
+    """As of a topic that was created without compaction."""
+    watched.wait()
+    offsets_of = table_check.offsets_of
+    deleted = {end: (end, end) for end in ends_of(result(STATS).topic, watched.broker.settings).values()}
+    monkeypatch.setattr(
+        table_check,
+        "offsets_of",
+        lambda *asked: {partition: deleted.get(end, (0, end)) for partition, (_, end) in offsets_of(*asked).items()},
+    )
+    watched.wait()
+    assert [(row["verdict"], row["rows"]["missing"]) for row in watched.rows(VERDICTS)] == [("wrong", len(watched.rows_now))]
 
 
 def test_a_damaged_file_one_that_is_not_whole_and_one_of_other_rules_are_made_anew(watched):
