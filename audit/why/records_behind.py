@@ -173,6 +173,8 @@ class _Row:
         if table.fold is not None:  # a history, of which each report may matter
             database = self._recount.database
             columns = {name for (name,) in database.execute("SELECT column_name FROM (DESCRIBE judged)").fetchall()} & key.keys()
+            if not all(isinstance(key[name], str) for name in columns):  # as these columns are
+                return []
             same = " AND ".join(f'"{name}" IS NOT DISTINCT FROM ${name}' for name in columns)
             return [
                 fact

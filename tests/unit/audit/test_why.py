@@ -118,6 +118,14 @@ def test_of_a_camera_s_state_all_its_reports_are_behind_it(kafka):
     assert (found.counted.count + found.repeated.count, found.late.count) == (3, 0)
 
 
+@pytest.mark.parametrize("device_id", [5, ["a"], {"a": 1}, None])
+def test_a_camera_s_key_of_another_type_is_that_of_no_row(kafka, device_id):
+    kafka.write("nest-camera-status", None, key="none")
+    kafka.has_run("nest-camera-status", 5, mode="update", committed=1)
+    with pytest.raises(StreamgaugeError, match="there is no row"):
+        explained(kafka, json.dumps({"device_id": device_id}), table="nest-camera-status")
+
+
 def test_no_more_are_listed_than_asked_for_and_the_numbers_are_whole(kafka):
     found = explained(kafka, "window=2026-01-01T10", limit=1)
     assert (found.late.count, offsets(found.late)) == (2, [3])
