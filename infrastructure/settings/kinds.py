@@ -165,9 +165,7 @@ COUNT = Kind(_number_from(1), "a whole number, 1 or more")
 COUNT_OR_ZERO = Kind(_number_from(0), "a whole number, 0 or more")
 PORT = Kind(_number_from(1, _LAST_PORT), f"a port, 1 to {_LAST_PORT}")
 SECONDS = Kind(_seconds, "seconds, 0 or more")
-DURATION = Kind(
-    _whole_seconds, 'a duration in whole numbers, from "1 second" to "100000 days", such as "30 seconds" or "1 hour 30 minutes"'
-)
+DURATION = Kind(_whole_seconds, 'a duration in whole numbers, from "1 second" to "36525 days", such as "30 seconds" or "1 hour 30 minutes"')
 CHECKPOINT_INTERVAL = Kind(_checkpoint_interval, 'off, or a duration of at least "5 seconds", such as "10 seconds"')
 WEB_ADDRESS = Kind(_web_address, _AN_ADDRESS)
 ADDRESS_WITHOUT_CREDENTIALS = Kind(_address_without_credentials, f"{_AN_ADDRESS}, without a name and password")

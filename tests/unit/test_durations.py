@@ -15,7 +15,7 @@ from infrastructure.durations import seconds
         ("2.5 seconds", 2.5),
         ("1 DAY", 86_400),
         (" 5 minutes ", 300),
-        ("100000 days", 8_640_000_000),
+        ("36525 days", 3_155_760_000),
     ],
 )
 def test_a_duration_has_its_seconds(written, expected):
@@ -32,7 +32,7 @@ def test_a_duration_has_its_seconds(written, expected):
         "0 minutes",
         "10 minutes or so",
         "-5 minutes",
-        "100000 days 1 second",
+        "36525 days 1 second",
         "9" * 400 + " days",
         "10minutes",
         "1 hour30 minutes",
