@@ -200,7 +200,7 @@ def _journaled(path: Path, query_id: str | None) -> dict[int, Batch]:
             entry = json.loads(line)
             owner = entry.get("query_id", owner)
             if "batch" in entry and owner == query_id:
-                _add(batches, Batch(entry["batch"], offsets_of(entry["ends"]), entry["watermark_ms"]))
+                _add(batches, Batch(int(entry["batch"]), offsets_of(entry["ends"]), int(entry["watermark_ms"])))
     return batches
 
 

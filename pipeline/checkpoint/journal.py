@@ -20,7 +20,7 @@ from contract.checkpoints.names import CheckpointPlace
 from infrastructure.errors import StreamgaugeError
 from infrastructure.kafka.topic_ends import first_and_end_offsets
 from infrastructure.settings import Settings
-from infrastructure.storage.paths import StoreUnavailable, write_whole
+from infrastructure.storage.paths import write_whole
 
 
 class BatchJournal:
@@ -63,7 +63,8 @@ class BatchJournal:
 
     def catch_up(self) -> None:
         """Adds the batches that were planned since the last entry."""
-        with contextlib.suppress(StoreUnavailable):  # the batches will still be there when the store is back
+        # The batches will still be there when the store is back. Of a damaged plan, the next start tells.
+        with contextlib.suppress(OSError, StreamgaugeError):
             self._append(
                 [batch for number in self._checkpoint.planned if number > self._last and (batch := self._checkpoint.batch(number))]
             )
@@ -72,7 +73,7 @@ class BatchJournal:
         if not batches:
             return
         # A batch that cannot be written now is written with the next one.
-        with contextlib.suppress(OSError, StoreUnavailable):
+        with contextlib.suppress(OSError, StreamgaugeError):
             self._query_id = self._query_id or self._checkpoint.query_id  # a new checkpoint has none before its first start
             with self.path.open("a") as file:
                 file.write(_lines(self._query_id, batches))

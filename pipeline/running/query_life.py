@@ -194,7 +194,7 @@ class QueryLife:
                 return []
             try:
                 self._context.starter.ask_servers(self.query)
-            except StreamgaugeError:  # that explains the failure
+            except (StreamgaugeError, OSError):  # that explains the failure
                 return []
         return self._context.starter.new_schema_ids(self.query, run, named)
 
@@ -234,7 +234,7 @@ class QueryLife:
         except Unavailable as error:
             self._wait(error)
             return
-        except StreamgaugeError:  # the next start reports it
+        except (StreamgaugeError, OSError):  # the next start reports it
             pass
         handle(failure)
 

@@ -67,6 +67,14 @@ def test_without_a_journal_what_spark_still_has_is_known(checkpoint):
     assert known_batches(checkpoint.place) == [batch(7, 10)]
 
 
+def test_a_journal_that_someone_has_edited_is_read_without_the_lines_that_are_no_batches(checkpoint):
+    checkpoint.plan(8, 20)
+    checkpoint.place.note(".journal").write_text(
+        '{"query_id":"one"}\n{"batch":"x","watermark_ms":0,"ends":{}}\n{"batch":7,"watermark_ms":0,"ends":{"nest-logs":{"0":10}}}'
+    )
+    assert known_batches(checkpoint.place) == [batch(7, 10), batch(8, 20)]
+
+
 @pytest.mark.parametrize("cut", range(1, 60))
 def test_a_line_that_was_cut_off_by_a_kill_is_written_again(checkpoint, cut):
     checkpoint.plan(0, 10, watermark_ms=1)
@@ -178,6 +186,17 @@ def test_batches_that_were_not_reported_are_read_from_spark(checkpoint):
     journal.add(batch(2, 12))
     checkpoint.purge(0, 1, 2)
     assert known_batches(checkpoint.place) == [batch(0, 10), batch(1, 11), batch(2, 12)]
+
+
+def test_a_plan_that_is_damaged_while_the_query_runs_stops_no_query(checkpoint):
+    journal = follow(checkpoint)
+    checkpoint.plan(0, 10)
+    (checkpoint.folder / "offsets" / "0").write_text("v1")
+    journal.add(batch(1, 20))
+    checkpoint.plan(0, 10)
+    checkpoint.plan(1, 20)
+    journal.add(batch(2, 30))
+    assert known_batches(checkpoint.place) == [batch(0, 10), batch(1, 20)]
 
 
 def test_a_batch_that_is_reported_again_changes_nothing(checkpoint):

@@ -15,6 +15,7 @@ from pipeline.running.query_life import QueryLife, RunContext, State
 from pipeline.running.run import SchemaAwaited
 
 AWAY = KafkaUnavailable("no Kafka answers at k:9092")
+HIDDEN = "org.apache.spark.SparkException: Connection to streaming shuffle writer 48 closed before termination"
 TIMEOUT = "org.apache.kafka.common.errors.TimeoutException: Topic t not present in metadata after 60000 ms."
 
 
@@ -243,6 +244,17 @@ def test_a_server_that_goes_away_during_a_start_is_waited_for(tmp_path):
     assert (life.state, life.failure) == (State.WAITING, "")
 
 
+def test_a_folder_that_cannot_be_read_affects_its_query_alone(tmp_path):
+    denied = PermissionError(13, "Permission denied", "checkpoints/nyc-taxi-v1-update/offsets")
+    world = World(tmp_path, denied)
+    world.servers, life = denied, world.life()
+    life.start()
+    assert (life.state, life.due - world.now) == (State.DUE, 1)
+    life.start()
+    world.end_run(HIDDEN)
+    assert life.state is State.DUE, "the end of a run must not raise either: it would end the runs of all queries"
+
+
 def test_a_start_that_fails_because_sparks_jvm_has_ended_is_no_failure_of_the_query(tmp_path):
     world = World(tmp_path, ConnectionRefusedError())
     world.is_alive, life = False, world.life()
@@ -383,9 +395,8 @@ def test_an_unknown_schema_is_asked_for_at_a_restart_that_is_due_at_once(tmp_pat
 def test_a_failure_of_a_task_that_reads_from_the_failed_one_is_searched_for_a_new_schema(tmp_path):
     world = World(tmp_path)
     life = world.life()
-    hidden = "org.apache.spark.SparkException: Connection to streaming shuffle writer 48 closed before termination"
     life.start()
-    world.end_run(hidden)
+    world.end_run(HIDDEN)
     assert (life.state, life.due, world.said[-1]) == (
         State.DUE,
         world.now,
@@ -393,12 +404,12 @@ def test_a_failure_of_a_task_that_reads_from_the_failed_one_is_searched_for_a_ne
     )
     life.start()
     world.new_ids = []
-    world.end_run(hidden)
+    world.end_run(HIDDEN)
     assert world.said[-1] == f"{life.name} restarts from its checkpoint: a task failed, and Spark does not say why"
     life.start()
     assert world.asked == [[], [9], []]
     world.servers, world.new_ids = AWAY, [9]
-    world.end_run(hidden)
+    world.end_run(HIDDEN)
     assert life.state is State.WAITING, "Kafka is away, which explains it"
 
 
