@@ -167,10 +167,17 @@ def checked(fields: type[Fields], row: Row) -> Row:
         checked_row: Row = _validator(fields).validate_python(row, strict=True)  # type: ignore[arg-type] # a class can be hashed
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False)[0]
-        field, wrong = ".".join(map(str, first["loc"])), "" if first["type"] == "missing" else f", found {first['input']!r:.40}"
+        field, wrong = ".".join(map(str, first["loc"])), "" if first["type"] == "missing" else f", found {_shown(first['input'])}"
         msg = f"{field or 'row'}: {first['msg'].removeprefix('Value error, ')}{wrong}"
         raise ValueError(msg) from None
     return checked_row
+
+
+def _shown(value: object) -> str:
+    try:
+        return f"{value!r:.40}"
+    except RecursionError:  # in a record of another program
+        return "what is nested too deep"
 
 
 def check_key(key: bytes, row: Row) -> None:
@@ -192,7 +199,7 @@ def _check_equal(fields_of_key: Row, row: Row) -> None:
         if isinstance(expected, dict) and isinstance(actual, dict):
             _check_equal(expected, actual)
         elif expected != actual and (_moment_or_none(expected) or expected) != (_moment_or_none(actual) or actual):
-            msg = f"{name}: expected {expected!r:.40} as in the key, found {actual!r:.40}"
+            msg = f"{name}: expected {_shown(expected)} as in the key, found {_shown(actual)}"
             raise ValueError(msg)
 
 

@@ -46,7 +46,8 @@ class Letter:
         try:
             key: dict[str, Any] = orjson.loads(message.key() or b"")
             topic, partition, offset = str(key["topic"]), int(key["partition"]), int(key["offset"])
-        except (ValueError, KeyError, TypeError):
+            reader = str(key.get("reader", ""))
+        except (ValueError, KeyError, TypeError, RecursionError):
             return None
         texts = {name: (value or b"").decode(errors="replace") for name, value in headers_of(message) if name in _HEADERS}
         was_record = offset >= 0
@@ -57,7 +58,7 @@ class Letter:
             topic,
             partition,
             offset if was_record else None,
-            str(key.get("reader", "")),
+            reader,
             texts.get("timestamp"),
             texts.get("reason", ""),
         )

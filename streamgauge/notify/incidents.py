@@ -11,6 +11,7 @@ from pipeline.state.offline import FLAPPING_MS
 STATUS, CROWDS, ALARMS = "nest-camera-status", "nest-crowds", "nest-alarms"
 AN_HOUR = timedelta(hours=1)
 STEADY = timedelta(milliseconds=FLAPPING_MS)
+_OF_ALARM = ("alarm", "device_id", "structure_id")
 _OF_CAMERA = {"offline": "is offline", "flapping": "goes offline again and again", "back": "is back"}
 
 
@@ -93,8 +94,9 @@ def alarms(rows: Mapping[bytes, Row], watermark: datetime | None) -> list[Incide
     by_alarm: dict[str, list[Row]] = {}
     for key, row in rows.items():
         key_fields = decode_json(key)
-        name = " ".join(str(key_fields.get(field)) for field in ("alarm", "device_id", "structure_id"))
-        by_alarm.setdefault(name, []).append(row)
+        parts = [part for field in _OF_ALARM if isinstance(part := key_fields.get(field), str)]
+        if len(parts) == len(_OF_ALARM):  # else another program has written it
+            by_alarm.setdefault(" ".join(parts), []).append(row)
     return [_alarm(name, alarm_rows, watermark) for name, alarm_rows in by_alarm.items()]
 
 

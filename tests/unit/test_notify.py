@@ -68,6 +68,12 @@ def test_an_alarm_is_over_after_an_hour_without_it(hour, level):
     assert found.level == level
 
 
+@pytest.mark.parametrize("part", [b"[" * 1020 + b"]" * 1020, b"null"], ids=["deep", "null"])
+def test_an_alert_of_another_program_with_such_a_key_is_no_alarm(part):
+    row = {"time": TEN, "level": "warning", "query": "nest-alarms", "what": "smoke", "detail": ""}
+    assert alarms({b'{"alarm":' + part + b',"device_id":"a1","structure_id":"s1"}': row}, TEN) == []
+
+
 def state(watermark, state="running", query=ALARMS):
     return {"query": query, "state": state, "progress": watermark and {"watermark": watermark}}
 

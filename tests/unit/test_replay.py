@@ -194,3 +194,11 @@ def test_an_export_has_the_bytes_whole(kafka):
 
 def test_a_since_that_is_none_is_one_line(kafka):
     assert "--since is 'now'" in one_line_error(streamgauge("dead-letters", "export", "--since", "now", settings=kafka.settings))
+
+
+@pytest.mark.parametrize("field", ["topic", "reader"])
+def test_a_record_of_another_program_that_is_nested_deep_is_no_letter(kafka, field):
+    origin = {"offset": b"0", "partition": b"0", "topic": b'"nest-logs"'} | {field: b"[" * 1020 + b"]" * 1020}
+    kafka.write(LETTERS, b"any", key=b"{" + b",".join(b'"%s":%s' % (name.encode(), value) for name, value in origin.items()) + b"}")
+    write_letter(kafka, b"broken", 0)
+    assert [letter.value for letter in Choice().letters(kafka.settings.kafka)] == [b"broken"]

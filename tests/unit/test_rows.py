@@ -9,6 +9,7 @@ from foreign_rows import DECLARED, TIME, WINDOW, WRONG, example, mutated
 
 from contract.domains import TOPICS
 from contract.domains.nest import NEST_CAMERA_STATS, CameraStats
+from contract.query_status import decode_event
 from dashboard.reading.reader import row_decoder
 from infrastructure.kafka.result_table import ResultTable, left_out
 from infrastructure.rows import Fields, decoder, json_decoder
@@ -97,6 +98,12 @@ def test_a_row_with_the_key_of_another_row_cannot_be_read(decode, key, reason):
     else:
         assert table.rows() == []
         assert reason in table.unreadable[key]
+
+
+def test_a_value_that_is_nested_as_deep_as_it_can_be_read_is_refused():
+    deep = b"[" * 1020 + b"]" * 1020
+    with pytest.raises(ValueError, match=r"^time: expected a time .*, found what is nested too deep$"):
+        decode_event(b'{"event":"started","query":"a","time":' + deep + b"}")
 
 
 def test_the_key_of_a_state_is_its_query():
