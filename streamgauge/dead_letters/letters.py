@@ -45,9 +45,11 @@ class Letter:
         """The letter in a record; None if it holds none."""
         try:
             key: dict[str, Any] = orjson.loads(message.key() or b"")
-            topic, partition, offset = str(key["topic"]), int(key["partition"]), int(key["offset"])
-            reader = str(key.get("reader", ""))
-        except (ValueError, KeyError, TypeError, RecursionError):
+            topic, reader = key["topic"], key.get("reader", "")
+            partition, offset = int(key["partition"]), int(key["offset"])
+        except (ValueError, KeyError, TypeError):
+            return None
+        if not (isinstance(topic, str) and isinstance(reader, str)):
             return None
         texts = {name: (value or b"").decode(errors="replace") for name, value in headers_of(message) if name in _HEADERS}
         was_record = offset >= 0
