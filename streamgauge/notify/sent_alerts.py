@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 
 from infrastructure.errors import StreamgaugeError
+from infrastructure.rows import moment
 from infrastructure.storage.paths import bytes_of, write_whole
 from infrastructure.text import utc_text
 from streamgauge.notify.incidents import Incident
@@ -24,7 +25,7 @@ class SentAlerts:
         try:
             stored = dict(orjson.loads(bytes_of(file) or b"{}"))
             self._levels: dict[str, dict[str, str]] = {channel: dict(levels) for channel, levels in stored.get("levels", {}).items()}
-            self.watermarks = {query: datetime.fromisoformat(at) for query, at in stored.get("watermarks", {}).items()}
+            self.watermarks = {query: moment(at) for query, at in stored.get("watermarks", {}).items()}
         except (ValueError, TypeError, AttributeError) as error:
             msg = f"{file} is damaged: {error}; delete it, and alerts on incidents that still last are sent again"
             raise StreamgaugeError(msg) from error

@@ -195,7 +195,7 @@ class PidFile:
             return process if is_original and stored["argument"] in _command(process) else None
         except psutil.AccessDenied:
             return process
-        except (OSError, ValueError, KeyError, psutil.NoSuchProcess):
+        except (OSError, ValueError, KeyError, TypeError, psutil.NoSuchProcess):  # or the file is damaged
             return None
 
     def remove(self) -> None:

@@ -48,7 +48,11 @@ class EmbeddedRegistry(EmbeddedServer):
     @property
     def class_path(self) -> list[Path]:
         """The jar that names all others. Downloads and unpacks them if they are missing."""
-        return list(jars.unpacked("registry", self.settings).glob("*-runner.jar"))
+        folder = jars.unpacked("registry", self.settings)
+        if not (runners := list(folder.glob("*-runner.jar"))):
+            msg = f"{folder} has lost files of the schema registry; delete it, and the next start unpacks them again"
+            raise StreamgaugeError(msg)
+        return runners
 
     def _prepare(self) -> Launch:
         (runner,) = self.class_path

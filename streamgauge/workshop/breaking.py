@@ -12,6 +12,7 @@ import orjson
 from contract.query_status import read_statuses
 from infrastructure.errors import StreamgaugeError
 from infrastructure.output.terminal import warn
+from infrastructure.rows import moment
 from infrastructure.settings import Settings
 from infrastructure.storage.paths import write_whole
 from streamgauge.platform.kafka import EmbeddedKafka
@@ -58,12 +59,18 @@ def play(name: str, settings: Settings) -> None:
 
 
 def played(settings: Settings) -> Played | None:
-    """The fault that was played here and not repaired since."""
+    """The fault that was played here and not repaired since. Raises StreamgaugeError if the file that names it is damaged, or of another version."""
     file = _file(settings)
     if not file.exists():
         return None
-    name, at, before = orjson.loads(file.read_bytes())
-    return Played(name, datetime.fromisoformat(at), before)
+    try:
+        name, at, before = orjson.loads(file.read_bytes())
+        last = Played(name, moment(at), before)
+        _ = last.fault
+    except (ValueError, TypeError, KeyError) as error:
+        msg = f"{file} names no fault of this version; delete it: what was broken is to be repaired by hand"
+        raise StreamgaugeError(msg) from error
+    return last
 
 
 def undo(settings: Settings) -> Played:

@@ -10,7 +10,7 @@ from threading import Lock
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from infrastructure.errors import StreamgaugeError
@@ -57,7 +57,8 @@ class FaultPage:
             Route("/break/{name}", self._break, methods=["POST"]),
             Route("/undo", self._undo, methods=["POST"]),
         ]
-        return Starlette(routes=routes, middleware=[own_names_only(HOST, has_any_name=False)])
+        told = {StreamgaugeError: lambda _, error: PlainTextResponse(str(error), 500)}
+        return Starlette(routes=routes, middleware=[own_names_only(HOST, has_any_name=False)], exception_handlers=told)
 
     def _show(self, _: Request) -> Response:
         return HTMLResponse(page(breaking.played(self.settings), self.said, self.clock()), headers=_HEADERS)

@@ -22,7 +22,7 @@ from infrastructure.errors import StreamgaugeError
 from infrastructure.lake_environment import HAS_DELTA
 from infrastructure.process.stop_signals import postponed_signals
 from infrastructure.settings import Settings
-from infrastructure.storage.paths import write_whole
+from infrastructure.storage.paths import text_of, write_whole
 from streamgauge.platform.log_file import log_tail
 from streamgauge.platform.processes import PidFile, start_process, stop_process
 from streamgauge.workshop.grading import OutOfTime, Verdict, grade
@@ -30,6 +30,8 @@ from streamgauge.workshop.labs import ROOT, Lab
 
 IDLE_SECONDS = 1800
 _NAME = "grader-of-delta" if HAS_DELTA else "grader"
+_PRIVATE = "streamgauge-workshop-"
+"""How the name of the folder begins that holds the socket."""
 _RETRY_SECONDS = 0.05
 _STOP_SECONDS = 5
 
@@ -50,11 +52,12 @@ def ready(settings: Settings) -> Connection:
         named, pid = folder / _NAME, PidFile(folder / f"{_NAME}.pid")
         if (process := pid.process()) is not None:
             if named.exists() and not _is_older_than_the_project(named):
-                with contextlib.suppress(OSError):  # it is about to end
+                with contextlib.suppress(OSError, ValueError):  # it is about to end, or the file is damaged
                     return Client(named.read_text())
             stop_process(process, _STOP_SECONDS)
-        if named.exists():
-            shutil.rmtree(Path(named.read_text()).parent, ignore_errors=True)  # a process that was killed leaves it
+        if (address := text_of(named)) is not None:
+            if (private := Path(address).parent).name.startswith(_PRIVATE):  # else the file is damaged
+                shutil.rmtree(private, ignore_errors=True)  # a process that was killed leaves it
             named.unlink()
         log = folder / f"{_NAME}.log"
         log.unlink(missing_ok=True)
@@ -102,7 +105,7 @@ def _is_older_than_the_project(named: Path) -> bool:
 def main() -> None:
     """Serves one check after the other. The first argument: the file that is to name the socket."""
     named = Path(sys.argv[1])
-    with tempfile.TemporaryDirectory(prefix="streamgauge-workshop-") as private, socket.socket(socket.AF_UNIX) as server:
+    with tempfile.TemporaryDirectory(prefix=_PRIVATE) as private, socket.socket(socket.AF_UNIX) as server:
         tempfile.tempdir = private  # what the checks write goes with this process
         address = str(Path(private, "socket"))
         server.bind(address)

@@ -6,7 +6,7 @@ import sys
 import psutil
 import pytest
 from messages import absent
-from running import environment, eventually, settings_on_free_ports, with_kafka
+from running import environment, eventually, one_line_error, settings_on_free_ports, streamgauge, with_kafka
 from starlette.testclient import TestClient
 
 from streamgauge.workshop import breaking
@@ -84,3 +84,13 @@ def test_a_link_breaks_nothing_and_an_unknown_fault_is_none(page):
 
 def test_no_other_site_may_frame_it(page):
     assert absent(page.get("/").headers["Content-Security-Policy"], "frame-ancestors 'none'", "default-src 'none'") == []
+
+
+@pytest.mark.parametrize("content", ["", "[]", '["no-such-fault","2026-01-01T00:00:00+00:00",null]', '["frozen-producer",5,null]'])
+def test_a_file_that_names_no_fault_is_one_line_that_says_what_to_do(page, settings, content):
+    file = settings.home / "workshop" / "fault.json"
+    file.parent.mkdir()
+    file.write_text(content)
+    told = f"{file} names no fault of this version; delete it"
+    assert page.get("/").text.startswith(told)
+    assert one_line_error(streamgauge("break", "--undo", settings=settings)).startswith(f"error: {told}")

@@ -3,6 +3,7 @@
 import hashlib
 import multiprocessing
 import os
+import re
 import resource
 import shutil
 import signal
@@ -32,6 +33,7 @@ from streamgauge.operations.doctor import machine
 from streamgauge.platform import guard, processes
 from streamgauge.platform.guard import kill_group
 from streamgauge.platform.processes import GUARD, GuardedProcess, PidFile, start_process, stop_process
+from streamgauge.platform.registry import EmbeddedRegistry
 
 JAR = b"not really a jar"
 WRITERS, CACHES = 8, 40
@@ -172,6 +174,12 @@ class TestJars:
         for bundle, contents in asked.items():
             locked = {str(artifact.coordinate) for artifact in jars.locked(bundle)}
             assert {entry["coordinate"] for entry in contents["artifacts"]} <= locked, "run `make jars-lock`"
+
+    def test_an_unpacked_registry_that_has_lost_its_files_is_one_line(self, settings):
+        folder = jars.unpacked_folder(jars.locked("registry")[0], settings)
+        folder.mkdir(parents=True)
+        with pytest.raises(StreamgaugeError, match=f"{re.escape(str(folder))} has lost files of the schema registry; delete it"):
+            _ = EmbeddedRegistry(settings).class_path
 
 
 class TestCoordinates:
@@ -350,6 +358,11 @@ class TestPidFile:
         assert file.process().pid == os.getpid()
         file.write(os.getpid(), "another")
         assert file.process() is None
+
+    @pytest.mark.parametrize("content", ["", "[]", "null", '{"pid": "12", "argument": "a"}', '{"pid": 1.5, "argument": "a"}'])
+    def test_a_damaged_file_names_no_process(self, tmp_path, content):
+        (tmp_path / "pid").write_text(content)
+        assert PidFile(tmp_path / "pid").process() is None
 
     def test_a_copy_of_the_folder_has_no_process_and_the_folder_keeps_it_where_it_is_moved(self, tmp_path):
         file = PidFile(tmp_path / "home" / "pid")

@@ -135,7 +135,9 @@ def test_how_far_the_queries_were_is_known_to_the_next_process(tmp_path):
     assert SentAlerts(tmp_path / "told").watermarks == {ALARMS: TEN}
 
 
-@pytest.mark.parametrize("content", [b"[1]", b"\xff\xfe{}", b'{"levels": 5}', b'{"watermarks": {"q": "soon"}}'])
+@pytest.mark.parametrize(
+    "content", [b"[1]", b"\xff\xfe{}", b'{"levels": 5}', b'{"watermarks": {"q": "soon"}}', b'{"watermarks": {"q": "2026-01-01T00:00:00"}}']
+)
 def test_a_damaged_file_of_what_was_told_is_an_error_that_says_what_to_do(tmp_path, content):
     (tmp_path / "told").write_bytes(content)
     with pytest.raises(StreamgaugeError, match=r"told is damaged: .*; delete it, and alerts on incidents that still last are sent again"):

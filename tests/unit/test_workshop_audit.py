@@ -4,7 +4,7 @@ import pytest
 
 from infrastructure.errors import StreamgaugeError
 from infrastructure.settings import Settings
-from streamgauge.workshop import product
+from streamgauge.workshop import grader, product
 from streamgauge.workshop.grading import Verdict, not_right
 from streamgauge.workshop.labs import lab_of
 
@@ -45,3 +45,21 @@ def test_an_audit_that_cannot_be_asked_is_a_check_that_fails_and_the_others_have
     assert (verdict.passed, verdict.total) == (5, 6)
     assert verdict.failure.text.endswith("start one with `streamgauge up`")
     assert str(tmp_path) in verdict.failure.hint
+
+
+@pytest.mark.parametrize("content", [b"", b"\0\0\0", b"\xff"])
+def test_a_damaged_name_of_the_process_that_grades_deletes_nothing(monkeypatch, tmp_path, content):
+    def start_process(*_):
+        msg = "not to be started"
+        raise StreamgaugeError(msg)
+
+    monkeypatch.setattr(grader, "start_process", start_process)
+    monkeypatch.chdir(tmp_path)
+    settings = Settings(home=tmp_path / "home")
+    named = grader.home(settings) / grader._NAME
+    named.parent.mkdir(parents=True)
+    named.write_bytes(content)
+    (tmp_path / "precious").touch()
+    with pytest.raises(StreamgaugeError, match="not to be started"):
+        grader.ready(settings)
+    assert (tmp_path / "precious").exists()
