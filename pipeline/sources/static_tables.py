@@ -38,11 +38,9 @@ class StaticTable:
         a join.
         """
         files, schema = files_of(Path(self.file).stem, settings), fields_of(self.schema)
-        types = {column.name: "int32" if isinstance(column.dataType, T.IntegerType) else "str" for column in schema}
         try:
-            # "N/A" is a borough, not a null.
-            rows = pd.concat([pd.read_csv(file, dtype=types, usecols=schema.names, keep_default_na=False) for file in files])
-        except (OSError, ValueError) as error:  # ValueError: also pandas's own errors
+            rows = pd.concat([_read(file, schema) for file in files])
+        except (OSError, ValueError, OverflowError) as error:  # ValueError: also pandas's own errors
             msg = f"static table {Path(self.file).stem} cannot be read ({str(error).partition(chr(10))[0]}); expected CSV with the columns {self.schema}"
             raise StreamgaugeError(msg) from error
         repeated = rows.loc[rows[self.unique].duplicated(), self.unique]
@@ -50,3 +48,14 @@ class StaticTable:
             msg = f"{', '.join(map(str, files))}: {self.unique} {repeated.iloc[0]} is there more than once; expected once: remove the other rows"
             raise StreamgaugeError(msg)
         return spark.createDataFrame(rows[schema.names], schema)
+
+
+def _read(file: Path, schema: T.StructType) -> pd.DataFrame:
+    numbers = [column.name for column in schema if isinstance(column.dataType, T.IntegerType)]
+    types = {name: "int64" if name in numbers else "str" for name in schema.names}  # as int32, pandas would drop the higher bits
+    rows = pd.read_csv(file, dtype=types, usecols=schema.names, keep_default_na=False)  # "N/A" is a borough, not a null
+    for name in numbers:
+        if not rows[name].between(-(2**31), 2**31 - 1).all():
+            msg = f"{file}: {name} has a number of more than 32 bits"
+            raise ValueError(msg)
+    return rows.astype(dict.fromkeys(numbers, "int32"))

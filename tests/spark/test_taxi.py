@@ -4,7 +4,9 @@ import json
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
+import pytest
 from letters import reasons
+from messages import refused
 
 from infrastructure.settings import Settings
 from pipeline.domains.taxi import ZONES, borough_stats, trips, unusable, with_zones
@@ -217,6 +219,13 @@ def test_a_trip_is_archived_by_the_day_of_its_drop_off_also_in_an_unknown_zone(s
     value = trip("2024-03-02T00:10:00Z", lpep_pickup_datetime=milliseconds("2024-03-01T23:50:00Z"), DOLocationID=9999)
     (row,) = with_zones(trips(records(value), "1 hour"), ZONES.load(spark, Settings())).collect()
     assert (str(row.date), row.PUBorough, row.DOBorough) == ("2024-03-02", "Manhattan", None)
+
+
+@pytest.mark.parametrize("number", ["4294967297", "99999999999999999999", "-2147483649", "1.5", "JFK", ""])
+def test_a_zone_whose_number_is_no_int_is_refused_and_not_cut_to_one(spark, tmp_path, number):
+    (tmp_path / "zones.csv").write_text(f"LocationID,Borough,Zone\n{number},Queens,Airport\n")
+    with refused("static table taxi_zone_lookup cannot be read", "expected CSV with the columns LocationID int"):
+        ZONES.load(spark, Settings(static_tables=f"taxi_zone_lookup={tmp_path}/zones.csv"))
 
 
 def test_the_zone_table_is_tlcs():
