@@ -113,7 +113,7 @@ class TableSchema:
             stored: dict[str, Any] = json.loads(text)
             columns, ignored = T.StructType.fromJson(stored["columns"]), tuple(stored["ignored"])
             return cls(stored["topic"], columns, stored["kept_as_text"], ignored, stored.get("append", False))
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, AssertionError) as error:
             msg = f"{path} is not the schema of a table ({type(error).__name__}: {error}); restore it from a copy, or delete it to infer it again (with --append, if the table has a row per record)"
             raise StreamgaugeError(msg) from error
 

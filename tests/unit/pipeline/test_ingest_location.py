@@ -68,7 +68,17 @@ def test_a_table_has_a_row_per_record_if_it_was_created_so(settings):
         Location.of("clicks", settings, append=True)
 
 
-@pytest.mark.parametrize("rubbish", ["", "{}", "[]", '{"topic": "t", "columns": {"type": "struct"}, "kept_as_text": {}}'])
+@pytest.mark.parametrize(
+    "rubbish",
+    [
+        "",
+        "{}",
+        "[]",
+        '{"topic": "t", "columns": {"type": "struct"}, "kept_as_text": {}}',
+        '{"topic": "t", "columns": {"type": "struct", "fields": ["a"]}, "kept_as_text": {}, "ignored": []}',
+        '{"topic": "t", "columns": {"type": "struct", "fields": [{"name": 1, "type": "long", "nullable": true}]}, "kept_as_text": {}, "ignored": []}',
+    ],
+)
 def test_a_damaged_schema_is_one_clear_error(settings, rubbish):
     path = settings.lake / "t.schema.json"
     path.parent.mkdir()
