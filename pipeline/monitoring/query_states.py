@@ -38,8 +38,8 @@ class QueryStates:
         before = self._rows.get(query, {})
         remembered = {name: before.get(name) for name in ("error", "error_detail", "error_at")}
         row = _row(query, run_id, now) | remembered | {"source_offsets": self._resumes_at.get(query, {})}
-        # Only the end of the run before this one can still be reported.
-        self._row_of_run = {run: earlier for run, earlier in self._row_of_run.items() if earlier["query"] != query or earlier is before}
+        for run in [run for run, earlier in self._row_of_run.items() if earlier["query"] == query][:-1]:
+            del self._row_of_run[run]  # only the end of the run before this one can still be reported
         self._rows[query] = self._row_of_run[run_id] = row
 
     def progressed(self, run_id: str, measured: dict[str, Any], now: datetime) -> dict[str, Any]:

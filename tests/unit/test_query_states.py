@@ -155,6 +155,16 @@ def test_the_end_of_a_run_that_is_told_after_the_next_start_ends_nothing():
     assert stands(states, "state", "run_id", "error", "progress") == ("running", "run-2", "boom", None)
 
 
+def test_the_end_of_a_run_is_known_also_when_the_query_was_to_start_again_meanwhile():
+    states = QueryStates()
+    states.started("run-1", "counts", at(0))
+    states.waiting("counts", at(1))
+    states.started("run-2", "counts", at(2))
+    states.ended("run-1", Failure("an unknown schema", "..."), at(3))
+    assert states.query_of("run-1") == "counts"
+    assert stands(states, "state", "run_id") == ("running", "run-2")
+
+
 def test_queries_that_run_are_due_when_nothing_was_published_of_them():
     states = QueryStates()
     for number, query in enumerate(("counts", "archive", "ended")):
