@@ -29,7 +29,7 @@ def as_table(summary: Summary) -> Table:
 class Tally:
     """Counts records as they are sent. facts, meaning: name and meaning of the facts that they report, such as people_seen.
 
-    keep_ms: facts are kept until the stream is this far past them, which bounds the memory of an endless run; None: forever.
+    keep_ms: facts are kept until the stream is this far from them, which bounds the memory of an endless run; None: forever.
     """
 
     def __init__(self, facts: str, meaning: str, keep_ms: int | None = None) -> None:
@@ -44,7 +44,8 @@ class Tally:
         self.kinds[kind] += 1
         for fact in event.facts:
             self._recent[fact] = self._recent.get(fact, False) or kind is not Kind.TOO_LATE
-            while self._keep_ms is not None and next(iter(self._recent))[1] < fact[1] - self._keep_ms:
+            # A fact of the far future, too: it would keep all that come after it.
+            while self._keep_ms is not None and abs(next(iter(self._recent))[1] - fact[1]) > self._keep_ms:
                 _, is_in_time = self._recent.popitem(last=False)
                 self._forgotten += 1
                 self._forgotten_too_late += not is_in_time

@@ -53,6 +53,15 @@ def test_an_endless_run_forgets_old_facts_and_still_counts_them():
     assert tally.summary(1.0) == summary
 
 
+def test_a_fact_of_the_far_future_does_not_keep_those_after_it():
+    tally = Tally("facts", "what is counted", keep_ms=HOUR_MS)
+    tally.count(record(Kind.ON_TIME, ("a", 10**6 * HOUR_MS)))
+    for hour in range(1000):
+        tally.count(record(Kind.ON_TIME, ("b", hour * HOUR_MS)))
+    assert len(tally._recent) <= 2
+    assert numbers(tally.summary(1.0)).facts == 1001
+
+
 def test_json_is_one_line_with_the_name_of_the_facts():
     tally = Tally("people_seen", "distinct sightings")
     tally.count(record(Kind.ON_TIME, ("a", 1)))
