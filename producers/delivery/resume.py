@@ -8,7 +8,7 @@ from infrastructure import durations
 from infrastructure.errors import Unavailable
 from infrastructure.kafka.errors import TopicMissing
 from infrastructure.kafka.recent_records import last_records
-from infrastructure.kafka.record_clock import clock_ms_of
+from infrastructure.kafka.record_clock import LAST_CLOCK_MS, clock_ms_of
 from infrastructure.process.waiting import AWAY_SECONDS, RETRY_SECONDS, Say
 from infrastructure.settings import Settings
 from producers.delivery.events import MS_PER_SECOND
@@ -31,7 +31,7 @@ def newest_event_ms(settings: Settings, topic: str, event_time_ms: Callable[[byt
     for message in when_it_answers(lambda: last_records(settings.kafka, topic, LOOK_BACK_RECORDS), notice):
         value = message.value()
         time_ms = event_time_ms(value) if value else None
-        if time_ms is not None and time_ms <= clock_ms_of(message) + future_ms:
+        if time_ms is not None and 0 <= time_ms <= min(clock_ms_of(message), LAST_CLOCK_MS) + future_ms:
             times_ms.append(time_ms)
     return max(times_ms, default=None)
 
