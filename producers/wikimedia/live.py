@@ -63,6 +63,7 @@ class LiveStream:
         self._events: queue.Queue[ServerSentEvent | Exception] = queue.Queue(_QUEUED_EVENTS)
         self._stopped = threading.Event()
         self._away_since: float | None = None
+        self._has_moved = False
 
     def messages(self, idle: Idle) -> Iterator[ServerSentEvent]:
         """Yields events as they arrive, until a stop. Raises any error of the reading, StreamgaugeError when the server rejects the request permanently."""
@@ -86,15 +87,14 @@ class LiveStream:
         failures = 0
         with web:
             while not self._stopped.is_set():
-                before = self._last_event_id
+                self._has_moved = False
                 try:
                     ended = self._read_connection(web)
                 except Exception as error:  # if it stayed in this thread, the producer would wait for events that never come
                     self._events.put(error)
                     return
-                has_moved = self._last_event_id != before
-                failures = 1 if has_moved else failures + 1
-                if not has_moved and self._away_since is None and not self._stopped.is_set():
+                failures = 1 if self._has_moved else failures + 1
+                if not self._has_moved and self._away_since is None and not self._stopped.is_set():
                     self._away_since = time.monotonic()
                     self._notice(f"cannot reach the stream at {self._shown_url} ({ended.reason}); trying again until it answers")
                 self._stopped.wait(max(ended.retry_after_seconds, self._wait_seconds(failures)))
@@ -126,6 +126,7 @@ class LiveStream:
                 self._notice(f"the stream at {self._shown_url} is back after {time.monotonic() - self._away_since:.0f} s")
                 self._away_since = None
             self._put(message)
+            self._has_moved |= not message.id or message.id != self._last_event_id
             self._last_event_id = message.id or self._last_event_id
 
     def _put(self, message: ServerSentEvent) -> None:
@@ -153,8 +154,8 @@ def _web(user_agent: str, patience: Patience) -> httpx2.Client:
 @contextmanager
 def connected(web: httpx2.Client, url: str, last_event_id: str) -> Iterator[httpx2.Response]:
     """One connection to the stream, after `last_event_id`. Raises HTTPError when it cannot be made."""
-    position = last_event_id.strip()  # blanks around a header do not count in HTTP, and h11 refuses them
-    headers = {b"Last-Event-ID": position.encode("latin-1")} if position else {}
+    position = last_event_id.encode("latin-1").strip()  # blanks around a header do not count in HTTP, and h11 refuses them
+    headers = {b"Last-Event-ID": position} if position else {}
     with web.stream("GET", url, headers=headers) as response:
         yield response.raise_for_status()
 

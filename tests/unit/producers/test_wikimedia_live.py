@@ -71,14 +71,15 @@ def test_an_id_of_any_bytes_is_sent_back_as_it_came():
         assert server.requests[1]["Last-Event-ID"].encode("latin-1").decode() == "中"
 
 
-def test_an_id_with_blanks_around_it_is_sent_back_without_them():
+@pytest.mark.parametrize(("event_id", "sent_back"), [(" a b ", "a b"), ("voilà", "voilà")])
+def test_an_id_with_blanks_around_it_is_sent_back_without_them(event_id, sent_back):
     def send_one(answer):
         answer.open()
-        answer.write("id:  a b \ndata: {}\n\n")
+        answer.write(f"id: {event_id}\ndata: {{}}\n\n")
 
     with serving([], send_one) as server:
         assert read(server, 2)[0] == [{}, {}]
-        assert server.requests[1]["Last-Event-ID"] == "a b"
+        assert server.requests[1]["Last-Event-ID"].encode("latin-1").decode() == sent_back
 
 
 def test_a_restart_goes_on_after_what_it_is_told():
@@ -138,6 +139,15 @@ def test_an_outage_is_two_lines_however_long_it_takes():
 def test_a_connection_that_ends_in_good_order_is_no_news():
     with serving(EVENTS, drop_after(10), drop_after(10), hold) as server:
         assert read(server, len(EVENTS)) == (EVENTS, [])
+
+
+def test_a_stream_without_ids_that_ends_in_good_order_is_no_news_either():
+    def send_one(answer):
+        answer.open()
+        answer.write("data: {}\n\n")
+
+    with serving([], send_one) as server:
+        assert read(server, 3) == ([{}, {}, {}], [])
 
 
 def test_waits_grow():
