@@ -9,6 +9,7 @@ from typing import Protocol
 from infrastructure.errors import StreamgaugeError
 from infrastructure.process.waiting import Say
 from streamgauge.platform.log_file import log_tail
+from streamgauge.system_errors import as_line
 
 BACK_OFF_SECONDS = 30
 """A part that has ended is restarted after 1, 2, 4 ... seconds, and at most after this many."""
@@ -84,7 +85,7 @@ class Supervised:
     def look(self) -> bool:
         """Starts the part when that is due. Returns whether it has become ready since the last call.
 
-        Raises StreamgaugeError when it could not be started REFUSED_STARTS times in a row.
+        Raises the last error, a StreamgaugeError or OSError, when it could not be started REFUSED_STARTS times in a row.
         """
         if self.is_paused:
             _ = self.part.exit_code  # ends what it has left behind
@@ -108,12 +109,12 @@ class Supervised:
     def _try_to_start(self) -> None:
         try:
             self.start()
-        except StreamgaugeError as error:
-            # What has ended may still be letting go of its port.
+        except (StreamgaugeError, OSError) as error:
+            # What has ended may still be letting go of its port, or memory may be short for a moment.
             self._refused += 1
             if self._refused >= REFUSED_STARTS:
                 raise
-            self._postpone(f"cannot be started: {error}")
+            self._postpone(f"cannot be started: {as_line(error) if isinstance(error, OSError) else error}")
 
     def _postpone(self, problem: str) -> None:
         seconds = min(2**self._failures, BACK_OFF_SECONDS)

@@ -9,6 +9,7 @@ from infrastructure.settings import Settings
 from streamgauge.demo.services import COMMAND, STOP_SECONDS
 from streamgauge.platform.log_file import log_tail
 from streamgauge.platform.processes import GuardedProcess
+from streamgauge.system_errors import as_line
 
 FIRST_SECONDS = 600
 """The delay of the first round after the start, when the machine is less busy."""
@@ -39,7 +40,10 @@ class Upkeep:
         if may_start and self.process is None and self.clock() >= self._due:
             self._due = self.clock() + EVERY_SECONDS
             command = [*COMMAND, *self.command]
-            self.process = GuardedProcess.start(command, log=log, environment=self.environment, grace_seconds=STOP_SECONDS)
+            try:
+                self.process = GuardedProcess.start(command, log=log, environment=self.environment, grace_seconds=STOP_SECONDS)
+            except OSError as error:
+                self.say(f"{self.name} cannot be started: {as_line(error)}; it is tried again in an hour")
 
 
 def upkeep(settings: Settings, say: Say) -> list[Upkeep]:

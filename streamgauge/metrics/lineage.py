@@ -71,6 +71,8 @@ class Lineage:
             del self._running_at[run_id]
         try:
             self._waiting.put_nowait((event["query"], self._event(state, event)))
+        except ValueError as error:  # a run's id of another program, which is no UUID
+            self._lose(event["query"], str(error))
         except Full:
             self._lose(event["query"], f"{MOST_WAITING:,} others wait for its server")
 

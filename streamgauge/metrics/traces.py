@@ -1,6 +1,6 @@
 """Sends each micro-batch as a span, by OTLP."""
 
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import OTELResourceDetector, Resource
@@ -11,6 +11,7 @@ from opentelemetry.trace import StatusCode
 from infrastructure.rows import Row
 
 _FIELDS = ("query", "run_id", "batch_id", "input_rows", "sink_rows", "rows_dropped_by_watermark", "state_bytes", "watermark_age_ms")
+_LAST_NS = 2**64 - 1
 
 
 class Traces:
@@ -37,11 +38,11 @@ class Traces:
 
     def _tell_batch(self, batch: Row) -> None:
         """In real-time mode, the duration of a batch is the time from its start to its event."""
-        start = batch["batch_started_at"]
-        end = batch["time"] if batch["batch_ms"] is None else start + timedelta(milliseconds=batch["batch_ms"])
+        start_ns = _ns(batch["batch_started_at"])
+        end_ns = _ns(batch["time"]) if batch["batch_ms"] is None else min(start_ns + batch["batch_ms"] * 1_000_000, _LAST_NS)
         parts = {f"streamgauge.duration_ms.{part}": ms for part, ms in batch["duration_ms"].items()}
-        span = self._tracer.start_span(batch["query"], start_time=_ns(start), attributes=_attributes(batch) | parts)
-        span.end(_ns(max(start, end)))
+        span = self._tracer.start_span(batch["query"], start_time=start_ns, attributes=_attributes(batch) | parts)
+        span.end(max(start_ns, end_ns))
 
 
 def _attributes(event: Row) -> dict[str, str | int]:
@@ -49,5 +50,5 @@ def _attributes(event: Row) -> dict[str, str | int]:
 
 
 def _ns(time: datetime) -> int:
-    """The time in ns since 1970, at least 0: a negative one would lose all spans that are sent with it."""
-    return max(0, round(time.timestamp() * 1_000_000) * 1000)
+    """The time in ns since 1970, from 0 to _LAST_NS: another would lose all spans that are sent with it."""
+    return min(max(0, round(time.timestamp() * 1_000_000) * 1000), _LAST_NS)

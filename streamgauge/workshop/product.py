@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from contract.topics import ALERTS
+from contract.topics import ALERTS, Alert
 from infrastructure.errors import StreamgaugeError
-from infrastructure.kafka.recent_records import last_records
+from infrastructure.kafka.recent_records import last_records, of_message
+from infrastructure.rows import decoder
 from infrastructure.settings import Settings
 from streamgauge.workshop import grader, own_domain
 from streamgauge.workshop.grading import Failure, Verdict, not_asked, not_right, not_run
@@ -77,8 +78,8 @@ def _not_yet(lab: Lab, settings: Settings) -> Failure | None:
             return None
         hint = "A query that has counted with another function has to recount from the start."
         return not_run("Your function runs in the product", lab.number, hint, has_run=ran.exists())
-    alerts = last_records(settings.kafka, ALERTS.name, _NEWEST_ALERTS)
-    if any(_KILLED in orjson.loads(alert.value())["what"] for alert in alerts):
+    alerts = last_records(settings.kafka, ALERTS.name, _NEWEST_ALERTS, of_message(decoder(Alert)))
+    if any(_KILLED in alert["what"] for alert in alerts):
         return None
     text = f"came:      no query that was killed, and started again\nexpected:  a start that says `{_KILLED}`"
     return Failure(

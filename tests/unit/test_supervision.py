@@ -1,5 +1,6 @@
 """What the demo does with a part that ends: real processes, and a clock that the test sets."""
 
+import errno
 import sys
 
 import pytest
@@ -18,12 +19,12 @@ class Program:
     name, does = "program", "works"
 
     def __init__(self, folder, code):
-        self.last_log, self.code, self.starts, self.refusal = folder / "program.out", code, 0, ""
+        self.last_log, self.code, self.starts, self.refusal = folder / "program.out", code, 0, None
         self.process = None
 
     def start(self):
         if self.refusal:
-            raise StreamgaugeError(self.refusal)
+            raise self.refusal
         self.starts += 1
         self.process = GuardedProcess.start([sys.executable, "-c", self.code], log=self.last_log, grace_seconds=0.5)
 
@@ -149,16 +150,24 @@ def test_it_is_ready_once_for_each_start(supervised, clock, said):
     assert [one.look(), one.look()] == [True, False]
 
 
-def test_a_start_that_is_refused_is_tried_again_and_then_ends_it_all(supervised, clock, said):
+@pytest.mark.parametrize(
+    ("refusal", "told"),
+    [
+        (StreamgaugeError("port 1 is taken"), "port 1 is taken"),
+        (OSError(errno.EAGAIN, "Resource temporarily unavailable"), "Resource temporarily unavailable"),
+    ],
+    ids=["by another program", "by the system"],
+)
+def test_a_start_that_is_refused_is_tried_again_and_then_ends_it_all(supervised, clock, said, refusal, told):
     one = supervised("raise SystemExit(3)")
     seen_to_end(one, said)
-    one.part.refusal = "port 1 is taken"
+    one.part.refusal = refusal
     for _ in range(REFUSED_STARTS - 1):
         clock.now += BACK_OFF_SECONDS
         one.look()
-        assert "program cannot be started: port 1 is taken; it is started again in" in said[-1]
+        assert said[-1].startswith(f"program cannot be started: {told}; ")
     clock.now += BACK_OFF_SECONDS
-    with pytest.raises(StreamgaugeError, match="port 1 is taken"):
+    with pytest.raises(type(refusal), match=told):
         one.look()
 
 

@@ -60,3 +60,14 @@ def test_a_round_that_is_due_waits_for_another_command(hours):
     task.look(may_start=True)
     assert task.process is not None
     hours.finished(task)
+
+
+def test_a_round_that_the_system_does_not_start_is_said_and_tried_again(hours, tmp_path):
+    (tmp_path / "logs").touch()  # where the folder of the logs is to be
+    task = hours.task("")
+    hours.now = FIRST_SECONDS
+    task.look()
+    assert task.process is None
+    (line,) = hours.said
+    assert line.startswith(f"task cannot be started: cannot use {tmp_path / 'logs'}")
+    assert line.endswith("it is tried again in an hour")

@@ -1,7 +1,9 @@
 """The last check of labs 3, 5 and 12: what the audit finds, as a learner reads it."""
 
 import pytest
+from mock_kafka import MockKafka
 
+from contract.topics import ALERTS
 from infrastructure.errors import StreamgaugeError
 from infrastructure.settings import Settings
 from streamgauge.workshop import grader, product
@@ -45,6 +47,13 @@ def test_an_audit_that_cannot_be_asked_is_a_check_that_fails_and_the_others_have
     assert (verdict.passed, verdict.total) == (5, 6)
     assert verdict.failure.text.endswith("start one with `streamgauge up`")
     assert str(tmp_path) in verdict.failure.hint
+
+
+def test_an_alert_of_another_program_does_not_end_the_check_whether_a_query_was_killed(tmp_path):
+    kafka = MockKafka(tmp_path, [ALERTS.name])
+    kafka.write(ALERTS.name, b"[1]", b'{"what":5}', b"no JSON", None)
+    verdict = product.with_audit(lab_of(5), Verdict(5, 5), kafka.settings)
+    assert verdict.failure.what == "A query that was killed goes on"
 
 
 @pytest.mark.parametrize("content", [b"", b"\0\0\0", b"\xff"])

@@ -130,6 +130,15 @@ def test_a_server_that_takes_nothing_is_one_line_and_later_events_are_still_sent
     assert "nest-camera-stats" in said[0]
 
 
+def test_a_run_whose_id_openlineage_does_not_take_is_one_line(kafka):
+    said = []
+    with patch.dict(os.environ, {"OPENLINEAGE_URL": "http://127.0.0.1:9"}):
+        lineage = Lineage(kafka.settings, said.append)
+    lineage.tell(STARTED | {"run_id": "of another program", "time": datetime(2026, 1, 1, tzinfo=UTC)})
+    (line,) = said
+    assert line.startswith("OpenLineage has not taken an event of nest-camera-stats: ")
+
+
 def test_a_server_that_does_not_answer_holds_up_nobody(kafka, monkeypatch):
     monkeypatch.setattr("streamgauge.metrics.lineage.CLOSE_SECONDS", 0)
     answers = threading.Event()

@@ -2,6 +2,7 @@
 
 import gzip
 import threading
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler
 
 import orjson
@@ -13,6 +14,7 @@ from web_server import Quiet, answering
 
 from contract.topics import STREAMING_METRICS
 from infrastructure.process.stop_signals import StopRequest
+from infrastructure.rows import checked
 from streamgauge.metrics.events import Batch, follow_events
 from streamgauge.metrics.traces import Traces
 
@@ -35,8 +37,10 @@ def spans_of(request):
     return [span for of in request.resource_spans for scope in of.scope_spans for span in scope.spans]
 
 
-def test_a_collector_gets_a_span_of_each_batch_and_of_each_failure(tmp_path, monkeypatch):
-    kafka, requests, seen = MockKafka(tmp_path, [STREAMING_METRICS.name]), [], threading.Event()
+@contextmanager
+def collecting(monkeypatch):
+    """A collector, to which OpenTelemetry's variables lead. Gives the list of what it has got: path and request."""
+    requests = []
 
     class Collector(Quiet, BaseHTTPRequestHandler):
         def do_POST(self):
@@ -48,6 +52,12 @@ def test_a_collector_gets_a_span_of_each_batch_and_of_each_failure(tmp_path, mon
 
     with answering(Collector) as address:
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", address)
+        yield requests
+
+
+def test_a_collector_gets_a_span_of_each_batch_and_of_each_failure(tmp_path, monkeypatch):
+    kafka, seen = MockKafka(tmp_path, [STREAMING_METRICS.name]), threading.Event()
+    with collecting(monkeypatch) as requests:
         monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment=test")
         traces, stop = Traces(), StopRequest()
 
@@ -82,3 +92,14 @@ def test_a_collector_gets_a_span_of_each_batch_and_of_each_failure(tmp_path, mon
     assert "streamgauge.sink_rows" not in attributes
     assert in_real_time.end_time_unix_nano == (AT + 10) * 10**9
     assert (failure.name, failure.status.code, failure.status.message) == ("nest-archive", 2, "boom")
+
+
+def test_times_of_another_program_that_a_span_cannot_have_lose_no_other_span(monkeypatch):
+    with collecting(monkeypatch) as requests:
+        traces = Traces()
+        for odd in ({"batch_ms": 10**15}, {"batch_started_at": "2999-01-01T00:00:00Z"}, {"batch_started_at": "1000-01-01T00:00:00Z"}, {}):
+            traces.tell(checked(Batch, BATCH | odd))
+        traces.close()
+    spans = [span for _, request in requests for span in spans_of(request)]
+    assert [span.start_time_unix_nano for span in spans] == [AT * 10**9, 2**64 - 1, 0, AT * 10**9]
+    assert all(span.start_time_unix_nano <= span.end_time_unix_nano for span in spans)
