@@ -1,7 +1,7 @@
 """The main loop of every producer: paces events, injects faults, sends and counts them. Shuts down cleanly on a signal."""
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 
@@ -55,10 +55,12 @@ def deliver(
     events: for a stream that has to wait, for example for a server, a function that creates the events from an Idle.
     more_counts: the domain's own counts, from the summary.
     Raises StreamgaugeError when Kafka does not answer, does not have the topic, or rejects a record, and when records remain unacknowledged.
+    Raises the error of `events` after it has sent what came before.
     """
+    failures: list[Exception] = []
     with closing(Delivery(run.kafka, err.print)) as delivery:
         delivery.check(run.topic)
-        summary = _send_all(delivery, run, events)
+        summary = _send_all(delivery, run, events, failures)
     summary |= more_counts(summary)
     if json:
         out.print(as_json(summary))
@@ -68,9 +70,13 @@ def deliver(
     if undelivered:
         msg = f"{undelivered} of {total} records were not acknowledged by the Kafka at {run.kafka} before the end; check that it is running (`streamgauge up`), and start the producer again"
         raise StreamgaugeError(msg)
+    if failures:
+        raise failures[0]
 
 
-def _send_all(delivery: Delivery, run: Run, events: Iterable[Event] | Callable[[Idle], Iterable[Event]]) -> Summary:
+def _send_all(
+    delivery: Delivery, run: Run, events: Iterable[Event] | Callable[[Idle], Iterable[Event]], failures: list[Exception]
+) -> Summary:
     # A recording can report a fact again at any time.
     tally = Tally(run.facts, run.meaning, None if run.source is Source.RECORDED else (TOO_LATE_WATERMARKS + 1) * run.faults.watermark_ms)
     start = next_look = time.monotonic()
@@ -80,7 +86,7 @@ def _send_all(delivery: Delivery, run: Run, events: Iterable[Event] | Callable[[
     with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
         bar = progress.add_task("sent", total=run.total)
         stream = events(Idle(delivery.wait, is_stopped)) if callable(events) else events
-        on_the_clock = paced(stream, due_seconds, clock=time.monotonic, wait=delivery.wait, is_stopped=is_stopped)
+        on_the_clock = paced(_until_failure(stream, failures), due_seconds, clock=time.monotonic, wait=delivery.wait, is_stopped=is_stopped)
         for record in with_faults(on_the_clock, run.faults, run.corrupt):
             if not _send(delivery, run, record.event, is_stopped):
                 break
@@ -91,6 +97,14 @@ def _send_all(delivery: Delivery, run: Run, events: Iterable[Event] | Callable[[
         progress.update(bar, completed=tally.kinds.total())
         undelivered = _flush(delivery, is_stopped)
     return tally.summary(time.monotonic() - start, undelivered)
+
+
+def _until_failure(events: Iterable[Event], failures: list[Exception]) -> Iterator[Event]:
+    """The events before an error, which is added to `failures`."""
+    try:
+        yield from events
+    except (StreamgaugeError, OSError) as error:
+        failures.append(error)
 
 
 def _send(delivery: Delivery, run: Run, event: Event, is_stopped: Callable[[], bool]) -> bool:
