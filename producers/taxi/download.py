@@ -27,7 +27,7 @@ def fetch_month(month: str, cache: Path, console: Console, *, url: str = TLC_URL
     source = f"{url}/{path.name}"
     known = path.with_suffix(".sha256")
     try:
-        if path.exists() and known.exists() and sha256(path) != known.read_text():
+        if path.exists() and known.exists() and sha256(path).encode() != known.read_bytes():
             console.print(f"{path} has changed since it was fetched, and is fetched again", soft_wrap=True)
             path.unlink()
         if not path.exists():

@@ -90,6 +90,13 @@ def test_a_file_that_was_damaged_later_is_fetched_again(server, fetch, damage):
     assert server.requests == 2
 
 
+def test_a_file_whose_hash_was_damaged_later_is_fetched_again(server, fetch, tmp_path):
+    fetch()
+    (tmp_path / "taxi" / HASH).write_bytes(b"\xff")
+    assert fetch().read_bytes() == CONTENT
+    assert server.requests == 2
+
+
 def test_a_connection_that_drops_leaves_nothing_and_the_next_call_fetches_all(server, fetch, files):
     server.sends = 100_000
     with refused(NAME, "received 100000 bytes", "--file"):
