@@ -173,8 +173,8 @@ class EmptyFile(Action):
 
     def play(self, settings: Settings) -> tuple[str, str]:
         place = next((place for place in checkpoints(settings) if place.name.query == self.query), None)
-        if place is None or not isinstance(place.folder, Path):
-            msg = f"query {self.query} has no checkpoint on this machine yet; break the system when the Nest page shows rows"
+        if place is None or not isinstance(place.folder, Path) or not any(place.folder.glob("offsets/[0-9]*")):
+            msg = f"query {self.query} has no checkpoint with a batch on this machine yet; break the system when the Nest page shows rows"
             raise StreamgaugeError(msg)
         restart_pipeline(settings)
         newest = max((place.folder / "offsets").iterdir(), key=lambda file: int(file.name) if file.name.isdecimal() else -1)

@@ -316,7 +316,7 @@ def test_the_demo_of_another_home_is_not_broken(fresh, tmp_path):
         ("frozen-producer", "no `streamgauge produce nest` runs"),
         ("frozen-pipeline", "no pipeline runs"),
         ("changed-rows", "has no rows yet"),
-        ("damaged-checkpoint", "no checkpoint on this machine yet"),
+        ("damaged-checkpoint", "no checkpoint with a batch on this machine yet"),
         ("hot-producer", "no fault hot-producer"),
     ],
 )

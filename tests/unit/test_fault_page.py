@@ -94,3 +94,10 @@ def test_a_file_that_names_no_fault_is_one_line_that_says_what_to_do(page, setti
     told = f"{file} names no fault of this version; delete it"
     assert page.get("/").text.startswith(told)
     assert one_line_error(streamgauge("break", "--undo", settings=settings)).startswith(f"error: {told}")
+
+
+def test_a_checkpoint_without_a_batch_is_not_damaged_and_nothing_is_killed(page, settings):
+    offsets = settings.checkpoints / "nest-camera-stats-v1-update" / "offsets"
+    offsets.mkdir(parents=True)
+    assert "nest-camera-stats has no checkpoint with a batch" in press(page, "/break/damaged-checkpoint").text
+    assert absent(page.get("/").text, "Nothing is broken") == []
