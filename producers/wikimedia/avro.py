@@ -15,7 +15,7 @@ from producers.delivery.faults import damaged_by, empty
 from producers.wikimedia.edits import Edit
 
 Encode = Callable[[Edit], bytes]
-"""Raises TypeError or ValueError for a change that does not fit the schema."""
+"""Raises TypeError, ValueError, OverflowError or AttributeError for a change that does not fit the schema."""
 
 UNKNOWN_SCHEMA_ID = 2**31 - 1
 _PREFIX_BYTES = 5

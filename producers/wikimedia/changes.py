@@ -155,6 +155,6 @@ def _with_all_digits(text: bytes) -> Any:  # noqa: ANN401 - any JSON value
 def _encoded(edit: Edit, encode: Encode) -> bytes:
     try:
         return encode(edit)
-    except (TypeError, ValueError, OverflowError) as error:
+    except (TypeError, ValueError, OverflowError, AttributeError) as error:
         msg = f"not by the schema: {error}"
         raise _UnusableError(msg) from error

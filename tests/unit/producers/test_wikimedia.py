@@ -138,10 +138,11 @@ def test_a_change_that_fits_into_no_record_is_a_dead_letter_that_does(name):
     assert after.is_usable
 
 
-def test_a_change_that_the_schema_has_no_place_for_goes_to_the_dead_letters():
+@pytest.mark.parametrize("kind", [ValueError, TypeError, OverflowError, AttributeError])
+def test_a_change_that_the_schema_has_no_place_for_goes_to_the_dead_letters(kind):
     def too_narrow(_):
         msg = "no int"
-        raise ValueError(msg)
+        raise kind(msg)
 
     (event,) = Changes(Source.LIVE).events([Arrival(TEXTS[0])], too_narrow)
     assert event.topic == "dead-letters"
