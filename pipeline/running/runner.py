@@ -163,7 +163,7 @@ class Runner:
                 self._calls.put(partial(life.follow, self._starter.check_source(life.query)))
             except Unavailable:
                 return
-            except TopicMissing:  # Spark fails, and the next start says so
+            except (TopicMissing, OSError):  # the next start says so
                 continue
             except StreamgaugeError as error:
                 self._calls.put(partial(life.abandon, error))

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from infrastructure.process.ports import free_ports
 from infrastructure.process.stop_signals import StopRequest
 from infrastructure.settings import Settings
+from pipeline.running.query_life import State
 from pipeline.running.runner import Runner
 
 
@@ -38,3 +39,18 @@ def test_calls_that_came_while_a_start_waited_for_a_server_are_not_one_for_each_
         runner._calls.put(partial(done.append, number))
     runner._execute_next(time.monotonic())
     assert done == [0, 1, 2]
+
+
+def test_a_source_that_cannot_be_checked_keeps_no_other_from_being_checked(tmp_path):
+    def check_source(query):
+        if query == "unreadable":
+            raise PermissionError(13, "Permission denied", "checkpoints/unreadable-v1-update.topics")
+        return [("topic", 0), ("topic", 1)]
+
+    runner, followed = Runner(KilledSpark(), Settings(home=tmp_path)), []
+    names = ("unreadable", "readable")
+    runner._lives = {name: SimpleNamespace(query=name, state=State.RUNNING, follow=followed.append) for name in names}
+    runner._starter, runner._sources_due = SimpleNamespace(check_source=check_source), time.monotonic()
+    runner._check_sources()
+    runner._execute_calls()
+    assert followed == [[("topic", 0), ("topic", 1)]]
