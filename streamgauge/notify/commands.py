@@ -25,6 +25,7 @@ def notify(
     mail_password_file: Annotated[Path | None, typer.Option(help="A file with the password of --mail-user.", show_default=False)] = None,
 ) -> None:
     """Send alerts on offline cameras, alarms and crowds to ALERT_WEBHOOK_URL, and one when each is over. It runs until it is stopped."""
+    from infrastructure.process.locks import alone
     from infrastructure.process.stop_signals import stop_requested
     from infrastructure.web.webhook import JSON, Webhook
     from streamgauge.notify.mail import Login, Mail
@@ -44,6 +45,11 @@ def notify(
     login = Login.of(mail_user, mail_password_file) if mail_user and mail_password_file else None
     webhooks = [Webhook(settings.alert_webhook_url, warn, form_of(template) if template else JSON)] if settings.alert_webhook_url else []
     mails = [Mail(mail_server, mail_from, address, warn, login) for address in dict.fromkeys(mail_to or ())]
-    notifier, stop = Notifier(settings, [*webhooks, *mails], warn), stop_requested()
-    out.print("sends alerts on offline cameras, alarms and crowds; Ctrl-C ends it")
-    notifier.follow(stop)
+    # Each would write what it has sent over what the other has.
+    refusal = (
+        f"another notify is running ({settings.home}); stop it and name all addresses in one command, or choose another STREAMGAUGE_HOME"
+    )
+    with alone(settings.home / "notify.lock", refusal):
+        notifier, stop = Notifier(settings, [*webhooks, *mails], warn), stop_requested()
+        out.print("sends alerts on offline cameras, alarms and crowds; Ctrl-C ends it")
+        notifier.follow(stop)

@@ -27,6 +27,7 @@ OURS = {
     "workshop": "data of the checks of the labs",
     "demo.lock": "the lock of the demo",
     "notify.json": "the alerts that `notify` has sent",
+    "notify.lock": "the lock of `notify`",
     "replay.lock": "the lock of a replay of dead letters",
     "demo.pid": "the process of the demo",
     "warehouse": "tables that your own Spark programs have made",

@@ -8,6 +8,7 @@ from queue import Queue
 import orjson
 import pytest
 from certificates import Authority
+from filelock import FileLock
 from mail_server import mail_server
 from running import RETRY_SECONDS, free_ports, one_line_error, streamgauge
 
@@ -319,6 +320,12 @@ def test_who_sends_a_mail_does_not_wait_for_the_server():
 )
 def test_options_that_cannot_work_are_one_line(tmp_path, options, expected):
     assert expected in one_line_error(streamgauge("notify", *options, settings=Settings(home=tmp_path)), 2)
+
+
+def test_a_second_notify_with_the_same_home_is_refused(tmp_path):
+    settings = Settings(home=tmp_path)
+    with FileLock(tmp_path / "notify.lock"):
+        assert "another notify is running" in one_line_error(streamgauge("notify", "--mail-to", "a@there", settings=settings))
 
 
 def test_an_alert_that_is_not_taken_waits_twice_as_long_each_time_up_to_ten_minutes():
