@@ -47,7 +47,7 @@ _TOO_FEW_SLOTS = re.compile(r"CONCURRENT_SCHEDULER_INSUFFICIENT_SLOT.*?needs (\d
 _DATABASE_UNAVAILABLE = re.compile(r"\bDatabaseUnavailable: (.+)")
 _TRACEBACK = "Traceback (most recent call last):"
 _SECRET = re.compile(
-    r"""(?i)((?:password|passwd|secret|token|credential|api[._-]?key)[\w.-]*["']?\s*(?:=>|->|[=:])\s*["']?)[^\s,;"'}\])]+"""
+    r"""(?i)((?:password|passwd|secret|token|credential|api[._-]?key)[\w.-]{0,100}["']?\s*(?:=>|->|[=:])\s*["']?)[^\s,;"'}\])]+"""
 )
 _CLOCKS_DIFFER = ("org.apache.kafka.common.errors.InvalidTimestampException",)
 _DISK_FULL = ("No space left on device", "Disk quota exceeded")

@@ -4,7 +4,7 @@ import pytest
 
 from contract.checkpoints.names import CheckpointName
 from infrastructure.settings import Settings
-from pipeline.monitoring.failures import Remedy, diagnosis
+from pipeline.monitoring.failures import Remedy, diagnosis, failure_of
 
 
 @pytest.mark.parametrize(
@@ -59,3 +59,7 @@ def test_a_failure_says_what_was_found_and_what_to_do(tmp_path, text, what, reme
     assert what in found.cause
     assert found.remedy is remedy
     assert "\n" not in found.cause
+
+
+def test_a_value_that_only_names_secrets_is_read_once_and_not_once_for_each_name():
+    assert failure_of("token" * 100_000).error.startswith("tokentoken")
