@@ -8,7 +8,7 @@ from pathlib import Path
 import orjson
 
 from infrastructure.errors import StreamgaugeError
-from infrastructure.storage.paths import write_whole
+from infrastructure.storage.paths import bytes_of, write_whole
 from infrastructure.text import without_credentials
 
 SECONDS_BETWEEN_SAVES = 1.0
@@ -20,7 +20,7 @@ class Position:
     """The id of the last event of the stream at `url` up to which all events are acknowledged by Kafka or need no record.
 
     Kafka acknowledges events in any order (partitions, records held back), so the position advances only over events without a gap.
-    Raises StreamgaugeError when the file at `path` cannot be written.
+    Raises StreamgaugeError when the file at `path` is damaged, or cannot be written.
     """
 
     def __init__(self, path: Path, url: str) -> None:
@@ -63,11 +63,14 @@ class Position:
         self._written = self.last_event_id
 
     def _saved(self) -> str:
-        try:
-            saved = orjson.loads(self._path.read_bytes())
-            return str(saved["last_event_id"]) if saved["url"] == self._url else ""
-        except (OSError, ValueError, KeyError, TypeError):
+        if (text := bytes_of(self._path)) is None:
             return ""
+        try:
+            saved = orjson.loads(text)
+            return str(saved["last_event_id"]) if saved["url"] == self._url else ""
+        except (ValueError, KeyError, TypeError) as error:
+            msg = f"{self._path} is damaged ({error}); delete it, and the stream goes on from now, without the changes since the last run"
+            raise StreamgaugeError(msg) from error
 
 
 class RecentIds:

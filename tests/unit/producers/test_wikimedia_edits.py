@@ -4,6 +4,7 @@ import json
 from functools import reduce
 
 import pytest
+from messages import refused
 
 from producers.wikimedia.edits import edit_event, is_canary
 from producers.wikimedia.position import Position, RecentIds
@@ -164,9 +165,11 @@ def test_a_position_moves_on_over_what_is_acknowledged_without_a_gap(tmp_path):
     assert Position(tmp_path / "position.json", "http://elsewhere").last_event_id == ""
 
 
-def test_a_position_that_cannot_be_read_is_none(tmp_path):
-    (tmp_path / "position.json").write_text('{"url": "http://here", "last_ev')
-    assert Position(tmp_path / "position.json", "http://here").last_event_id == ""
+@pytest.mark.parametrize("text", ['{"url": "http://here", "last_ev', '{"url": "http://here"}', "[]", ""])
+def test_a_damaged_position_is_refused_by_name(tmp_path, text):
+    (tmp_path / "position.json").write_text(text)
+    with refused(f"{tmp_path / 'position.json'} is damaged", "delete it"):
+        Position(tmp_path / "position.json", "http://here")
 
 
 def test_recent_ids_are_bounded():
