@@ -92,7 +92,7 @@ class Checkpoint:
     def last_begun_ms(self) -> int | None:
         """When the last planned batch began, in ms since 1970. None before the first is planned."""
         path, lines = self._last_plan()
-        return int(_parsed(lines[1], path).get("batchTimestampMs", 0)) if lines else None
+        return _field(lines[1], "batchTimestampMs", int, path) if lines else None
 
     def check(self) -> None:
         """Raises StreamgaugeError if a file that Spark reads when the query starts is missing, empty or cut.

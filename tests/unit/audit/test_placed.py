@@ -48,6 +48,12 @@ def test_after_an_upgrade_or_a_downgrade_it_is_that_of_the_newest_batch(settings
     assert place.name.version == version
 
 
+def test_it_is_a_damaged_one_whose_check_names_the_damage(settings):
+    has_run(settings, "update", "no time")
+    has_run(settings, "complete", 2000)
+    assert compared(settings) == "update"
+
+
 def test_the_continuous_audit_goes_over_to_that_of_the_newest_batch(settings):
     has_run(settings, "update", 1000)
     has_run(settings, "complete", 2000)
