@@ -8,13 +8,13 @@ _UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
 _SHORT_ESCAPES = {"\t": "\\t", "\n": "\\n", "\r": "\\r"}
 _SIZES = (("GB", 1e9), ("MB", 1e6), ("kB", 1e3))
 
-_CREDENTIALS_IN_URL = re.compile(r"(?i)\b(?!abfss:)([a-z][a-z0-9+.-]*://)[^\s\"'<>]*@")
+_CREDENTIALS_IN_URL = re.compile(r"(?i)(?<=[a-z0-9+.-])(?<!\babfss)://[^\s\"'<>]*@")
 """Matches up to the last @, because a password may contain @ or a slash. In abfss://container@account/folder the @ marks no password."""
 
 
 def without_credentials(text: str) -> str:
     """The text with *** in place of user name and password in each URL."""
-    return _CREDENTIALS_IN_URL.sub(r"\1***@", text)
+    return _CREDENTIALS_IN_URL.sub("://***@", text)
 
 
 def printable(text: str) -> str:

@@ -40,6 +40,11 @@ def test_what_stands_before_the_host_of_a_url_is_hidden(text, shown):
     assert without_credentials(text) == shown
 
 
+def test_a_long_text_is_read_once_and_not_once_for_each_word():
+    text = "name." * 1_000_000
+    assert without_credentials(text) == text
+
+
 def test_errors_findings_and_health_checks_hide_it():
     url = f"http://app:{SECRET}@127.0.0.1:9"
     shown = [str(StreamgaugeError(f"no {url}")), Finding("registry", "problem", f"no {url}").message, web_problem(url)]
