@@ -193,6 +193,15 @@ def _same_settings() -> Iterator[None]:
     restore_sql_settings(before)
 
 
+@pytest.fixture(autouse=True)
+def _same_signal_handlers() -> Iterator[None]:
+    """Sets the handlers of signals again: a program that a test runs in this process sets its own."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
 @pytest.fixture(scope="session")
 def object_store() -> Iterator[ObjectStore]:
     """The worker's object store, at the address that the worker's Spark session has."""

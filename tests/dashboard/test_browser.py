@@ -122,7 +122,8 @@ def test_a_failure_turns_the_page_red_and_a_new_start_turns_it_back(page, states
 
     states("counts", "failed", error=f"boom {HOSTILE}", error_detail=f"boom {HOSTILE}\nby a bomb")
     expect(page.get_by_text("1 query does not run,")).to_be_visible(timeout=PATIENCE_MS)
-    expect(page.get_by_test_id("stCode").first, "the error is shown as it is").to_have_text(f"boom {HOSTILE}")
+    shown = expect(page.get_by_test_id("stCode").first, "the error is shown as it is")
+    shown.to_have_text(f"boom {HOSTILE}", timeout=PATIENCE_MS)
     until(lambda: share_of(page, RED), lambda share: share > 1, "the state of the query was to be drawn in red")
 
     states("counts", "running")

@@ -238,14 +238,9 @@ def test_sigterm_lets_the_batch_under_way_finish(spark, platform, once):
         assert gate.entered.wait(120)
         os.kill(os.getpid(), signal.SIGTERM)
 
-    before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
     threading.Thread(target=terminate, daemon=True).start()
-    try:
-        with pytest.raises(Stopped, match="SIGTERM") if once else nullcontext() as ended:
-            Runner(spark, platform, say, stop_requested(), once=once).run([query])
-    finally:
-        for number, handler in zip((signal.SIGTERM, signal.SIGINT), before, strict=True):
-            signal.signal(number, handler)
+    with pytest.raises(Stopped, match="SIGTERM") if once else nullcontext() as ended:
+        Runner(spark, platform, say, stop_requested(), once=once).run([query])
     assert ended is None or ended.value.exit_code == 128 + signal.SIGTERM
     assert said == ["gated runs", "stopping: gated may take up to 10 s to finish a batch"]
     assert sorted(gate.passed) == ["a", "b"]
