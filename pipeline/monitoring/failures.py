@@ -46,9 +46,17 @@ _NOT_FOR_THE_TABLE = re.compile(r"\b(?:TypeChanged|TooManyFields|AmbiguousNames|
 _TOO_FEW_SLOTS = re.compile(r"CONCURRENT_SCHEDULER_INSUFFICIENT_SLOT.*?needs (\d+) .*?only (\d+) ")
 _DATABASE_UNAVAILABLE = re.compile(r"\bDatabaseUnavailable: (.+)")
 _TRACEBACK = "Traceback (most recent call last):"
+_NAME = r"(?:[\w.]|-(?!>))"  # a character of a name: in a->b, the - is none
 _SECRET = re.compile(
-    r"""(?i)((?:password|passwd|secret|token|credential|api[._-]?key)[\w.-]{0,100}["']?\s*(?:=>|->|[=:])\s*["']?)[^\s,;"'}\])]+"""
+    rf"""(?ix)
+    (
+        (?<![\w.-]) (?={_NAME}*?(?:password|passwd|secret|token|credential|api[._-]?key)) {_NAME}*+
+        ["']? \s* (?: => | -> | [=:] ) \s* ["']?
+    )
+    [^\s,;"'}}\])]+
+    """
 )
+"""A name that contains one of these words, and its value. It reads each name once."""
 _CLOCKS_DIFFER = ("org.apache.kafka.common.errors.InvalidTimestampException",)
 _DISK_FULL = ("No space left on device", "Disk quota exceeded")
 

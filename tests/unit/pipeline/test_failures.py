@@ -63,3 +63,9 @@ def test_a_failure_says_what_was_found_and_what_to_do(tmp_path, text, what, reme
 
 def test_a_value_that_only_names_secrets_is_read_once_and_not_once_for_each_name():
     assert failure_of("token" * 100_000).error.startswith("tokentoken")
+
+
+def test_the_value_of_a_secret_with_a_long_name_is_hidden():
+    shown = failure_of(f"the-password{'_of_somebody' * 10}=s3cret, and more").error
+    assert "s3cret" not in shown
+    assert shown.endswith("=***, and more")
