@@ -5,7 +5,7 @@ import re
 from infrastructure.errors import StreamgaugeError
 
 _SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400}
-_MOST_DAYS = 36_525  # a century; Spark counts days in 32 bits, and Python none before the year 1
+_MOST_DAYS = 36_525  # a century: readers refuse rows of longer windows
 _PART = r"(\d+(?:\.\d+)?)\s+(second|minute|hour|day)s?"
 _FLAGS = re.IGNORECASE | re.ASCII  # as Spark, which reads the same text
 

@@ -85,7 +85,7 @@ def _in_short(reason: str) -> str:
 
 @dataclass(frozen=True)
 class Letters:
-    """The letters in the topic, by their records. oldest_ms: the timestamp of the oldest one, or now, if others were deleted that are not read."""
+    """The letters in the topic, by their records. oldest_ms: if others have expired unread, the timestamp of the oldest one, or now."""
 
     by_origin: Mapping[Origin, Sequence[Letter]]
     oldest_ms: int | None

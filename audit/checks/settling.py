@@ -33,10 +33,11 @@ Written = Mapping[bytes, Sequence[Row | None]]
 class TableProgress(Progress):
     """How far the check of a table has come, beside its rows and facts.
 
-    first_offsets: where the topic began then. newest_lost_ms: see ReadRange.newest_lost_ms. lost_before: see Excuses. settled_until: rows of windows that began before this time are settled.
-    window_length: of the longest window. newest_deleted_ms: the newest event time of the facts that were deleted. read_at: when the topic was
-    read last. fold_state: see Table.fold. excused: how many settled rows may differ from the expected ones, by kind. wrongly_late: the
-    largest number of wrongly late events that a check has found. first_window: when the first window begins that must have a row.
+    first_offsets: where the topic began when the check was made first. newest_lost_ms: see ReadRange.newest_lost_ms. lost_before: see Excuses.
+    settled_until: rows of windows that began before this time are settled. window_length: of the longest window. newest_deleted_ms: the newest
+    event time of the facts that were deleted. read_at: when the topic was read last. fold_state: see Table.fold. excused: how many settled rows
+    may differ from the expected ones, by kind. wrongly_late: the largest number of wrongly late events that a check has found. first_window:
+    when the first window begins that must have a row.
     """
 
     first_offsets: Offsets = field(default_factory=dict)

@@ -82,7 +82,7 @@ class TableCheck(IncrementalCheck[TableProgress]):
         return self.read_sink() != self.read_range.sink_state
 
     def sink_has_lost_rows(self) -> bool:
-        """Whether the topic has lost records that were not read, or as none of its kind does, others; or was recreated."""
+        """Whether the topic was recreated, or has lost records: those that were not read, or any if its records do not expire."""
         ends, next_offsets = self.read_range.sink_state, self.progress.sink_offsets
         kept = next_offsets if self._may_expire else self.progress.first_offsets
         return self._may_lack_deletions() or has_gap(kept, self._first_offsets) or has_gap(ends, next_offsets)
