@@ -69,10 +69,10 @@ def chosen(names: Sequence[str], settings: Settings) -> list[Query]:
 
     Raises StreamgaugeError for an unknown name.
     """
-    by_name = {query.name: query for query in all_queries(settings)}
-    check_names("query", names, by_name)
     if not names:
         return list(queries(settings))
+    by_name = {query.name: query for query in all_queries(settings)}
+    check_names("query", names, by_name)
     # A new version has the same dead letters as the current one.
     readers = {
         (by_name[name].source.name, name if isinstance(by_name[name].sink, UpsertTable) else "")

@@ -110,8 +110,9 @@ class Audit:
         """
         if self._clock() >= self._round_due:
             self._round_due = self._clock() + ROUND_SECONDS
-            with self._waiting("verdicts"):
+            with self._waiting("results"):
                 self._find_results()
+            with self._waiting("verdicts"):
                 self._publish()
         due = sorted((result for result in self._results.values() if self._clock() >= result.due), key=lambda result: result.due)
         if due:
@@ -148,15 +149,16 @@ class Audit:
 
     def _find_results(self) -> None:
         """Adds the results of queries that have begun, and drops those whose checkpoint is gone or no longer in use."""
-        places, results = places_in(self._settings), {}
+        places, in_use = places_in(self._settings), set()
         for result in audited(self._settings):
             if (found := placed(result, places, self._settings)) is None:
                 continue
             name, (audited_result, place) = (result.query, result.sink), found
-            old = self._results.get(name)
-            results[name] = old if old is not None and old.place == place else Result(audited_result, place)
-            results[name].audited = audited_result  # an ingested table may have got columns
-        self._results = results
+            in_use.add(name)
+            if name not in self._results or self._results[name].place != place:
+                self._results[name] = Result(audited_result, place)
+            self._results[name].audited = audited_result  # an ingested table may have got columns
+        self._results = {name: result for name, result in self._results.items() if name in in_use}
 
     def _verdict(self, result: Result) -> Verdict:
         with self._store.transaction():

@@ -108,9 +108,10 @@ def _summary(verdicts: Sequence[Verdict]) -> str:
     if unchecked := by_verdict["not checked"]:
         return f"Not proven: {', '.join(unchecked)} could not be checked; what could be is right."
     ahead, unfinished = sum(verdict.rows.ahead for verdict in verdicts), sum(verdict.has_no_batch for verdict in verdicts)
+    right = len(verdicts) - unfinished
     limits = f", up to their last checkpoints; {ahead:,} {'row is' if ahead == 1 else 'rows are'} ahead of them" if ahead else ""
     unfinished_ones = f"; {unfinished} {'query has' if unfinished == 1 else 'queries have'} not finished a batch yet" if unfinished else ""
-    return f"Right: {len(by_verdict['right'])} of {len(verdicts)} queries hold exactly what their source says{limits}{unfinished_ones}."
+    return f"Right: {right} of {len(verdicts)} queries hold exactly what their source says{limits}{unfinished_ones}."
 
 
 def what_differs(difference: Difference) -> tuple[str, str]:

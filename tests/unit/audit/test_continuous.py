@@ -656,6 +656,15 @@ def test_a_topic_that_is_not_there_is_told_once_and_waited_for(tmp_path):
     assert [line[:8] for line in lines] == ["waiting:"], lines
 
 
+def test_a_damaged_schema_of_an_ingested_table_leaves_the_other_verdicts(watched):
+    lake = watched.broker.settings.lake
+    lake.mkdir(parents=True, exist_ok=True)
+    (lake / "orders.schema.json").write_text("{")
+    watched.wait()
+    assert [row["verdict"] for row in watched.rows(VERDICTS)] == ["right"]
+    assert [line for line in watched.lines if "orders.schema.json is not the schema of a table" in line] == watched.lines[:1]
+
+
 def test_rows_that_cannot_be_checked_count_once_however_often_they_change(broker):
     pipeline, audit, counts = Pipeline(broker, random.Random(0)), Audit(broker.settings, print), []
     topic = "nest-camera-status"

@@ -36,9 +36,10 @@ def test_what_is_right_is_one_line_and_what_is_no_error_is_told():
 
 
 def test_a_query_without_a_finished_batch_is_right_so_far_and_that_is_told():
-    lines = shown(Verdict("stats", "topic stats", rows=RowCounts(ahead=2)))
+    lines = shown(Verdict("stats", "topic stats", rows=RowCounts(ahead=2)), RIGHT)
     assert lines[1].split() == ["stats", "none", "0", "0", "0", "right"]
     assert "  it has not finished a batch yet, so no record is recounted: verify again later" in lines
+    assert lines[-1].startswith("Right: 1 of 2 queries hold")
     assert lines[-1].endswith("; 1 query has not finished a batch yet.")
 
 

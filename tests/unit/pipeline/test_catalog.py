@@ -40,6 +40,13 @@ def test_a_query_on_request_runs_by_name_only(tmp_path):
     assert names(chosen([ON_REQUEST], settings)) == {ON_REQUEST, "taxi-dead-letters"}
 
 
+def test_a_damaged_schema_of_an_ingested_table_leaves_the_queries_of_the_domains(tmp_path):
+    settings = Settings(home=tmp_path)
+    settings.lake.mkdir(parents=True)
+    (settings.lake / "orders.schema.json").write_text("{")
+    assert names(chosen([], settings)) == names(queries(settings))
+
+
 def test_in_real_time_mode_run_the_queries_that_count_into_a_compacted_topic_and_the_dead_letters(tmp_path):
     known_here = all_queries(Settings(home=tmp_path))
     assert {query.name for query in known_here if query.real_time and not is_new_version(query)} == {
