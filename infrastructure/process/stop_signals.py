@@ -6,6 +6,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from queue import Empty, SimpleQueue
 
 from infrastructure.errors import StreamgaugeError
 
@@ -26,9 +27,21 @@ class StopRequest(threading.Event):
     wake: Callable[[], None] = staticmethod(lambda: None)
     number: int | None = None
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._is_woken: SimpleQueue[None] = SimpleQueue()
+
     def set(self) -> None:
         super().set()
+        self._is_woken.put(None)
         self.wake()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """As of Event, but for one thread, and without its lock: a signal handler that sets the event while `wait` holds it would never end."""
+        if not self.is_set():
+            with contextlib.suppress(Empty):
+                self._is_woken.get(timeout=timeout)
+        return self.is_set()
 
     def on_signal(self, number: int, _: object) -> None:
         self.number = number

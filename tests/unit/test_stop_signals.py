@@ -3,11 +3,12 @@
 import signal
 import subprocess
 import sys
+import threading
 
 import psutil
 import pytest
 
-from infrastructure.process.stop_signals import postponed_signals, stop_requested
+from infrastructure.process.stop_signals import StopRequest, postponed_signals, stop_requested
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -16,6 +17,28 @@ def test_either_signal_asks_for_the_stop_and_ends_nothing(number):
     assert not stop.is_set()
     signal.raise_signal(number)
     assert stop.is_set()
+
+
+def test_a_signal_that_comes_at_any_moment_of_a_wait_asks_for_the_stop():
+    code = """
+import signal, threading
+from infrastructure.process.stop_signals import StopRequest
+for _ in range(100):
+    stop = StopRequest()
+    signal.signal(signal.SIGUSR1, stop.on_signal)
+    threading.Timer(0.001, signal.pthread_kill, [threading.main_thread().ident, signal.SIGUSR1]).start()
+    while not stop.wait(0):
+        pass
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_wait_ends_with_the_stop_or_its_time():
+    stop = StopRequest()
+    assert not stop.wait(0)
+    threading.Timer(0.01, stop.set).start()
+    assert stop.wait()
+    assert stop.wait()
 
 
 @pytest.mark.parametrize("fails", [True, False])
