@@ -45,8 +45,9 @@ def remove(path: StoragePath) -> None:
             shutil.rmtree(path)
         else:
             path.unlink(missing_ok=True)
-    except FileNotFoundError:
-        return
+    except FileNotFoundError:  # another program has deleted it, or a part of it
+        if os.path.lexists(path):
+            remove(path)
     except OSError as error:
         msg = f"could not delete {error.filename or path}: {error.strerror}; check its owner, and try again"
         raise StreamgaugeError(msg) from error

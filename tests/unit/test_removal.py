@@ -1,5 +1,7 @@
 """What a removal takes, and what it never follows."""
 
+import os
+
 import pytest
 from messages import refused
 
@@ -40,6 +42,22 @@ def test_files_folders_and_nothing(tmp_path):
     for path in (file, folder, tmp_path / "nothing"):
         remove(path)
         assert not path.exists()
+
+
+def test_what_another_program_deletes_meanwhile_keeps_nothing_else(tmp_path, monkeypatch):
+    for name in ("1", "2", "3"):
+        (tmp_path / "folder" / name).mkdir(parents=True)
+        (tmp_path / "folder" / name / "file").write_text("")
+    others, unlink = iter([1]), os.unlink
+
+    def delete(path, **more):
+        for _ in others:
+            unlink(path, **more)
+        unlink(path, **more)
+
+    monkeypatch.setattr(os, "unlink", delete)
+    remove(tmp_path / "folder")
+    assert not (tmp_path / "folder").exists()
 
 
 def test_the_size_is_what_lies_on_the_disk_without_holes_and_without_what_links_lead_to(tmp_path, outside):
