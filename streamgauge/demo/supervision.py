@@ -125,7 +125,7 @@ class Supervised:
 
 def _ending(code: int, log: Path) -> str:
     number = -code if code < 0 else code - 128
-    if number > 0:
-        return f"was ended by {signal.Signals(number).name if number in set(signal.Signals) else f'signal {number}'}"
+    if number in set(signal.Signals):
+        return f"was ended by {signal.Signals(number).name}"
     last = log_tail(log, 1).removeprefix("error: ")
     return f"ended (exit code {code}{f': {last}' if last else ''})"

@@ -128,6 +128,11 @@ def test_a_kill_is_called_one(supervised, said):
     assert seen_to_end(one, said) == "program was ended by SIGKILL; it is started again in 1 s"
 
 
+def test_an_exit_code_that_is_of_no_signal_is_told_as_it_is(supervised, said):
+    one = supervised("import sys; print('out of order'); sys.exit(255)")
+    assert seen_to_end(one, said) == "program ended (exit code 255: out of order); it is started again in 1 s"
+
+
 def test_after_a_minute_without_an_end_the_next_is_the_first_again(supervised, clock, said):
     one = supervised("raise SystemExit(3)")
     for _ in range(3):
