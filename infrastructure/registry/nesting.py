@@ -19,7 +19,8 @@ def most_bytes(text: str) -> int | None:
     Java's Avro skips what a reader does not want level by level on its stack: a deeper value would end the JVM.
     """
     schema: Schema = expand_schema(json.loads(text))
-    least = [_least_bytes(record) for record in _records(schema) if record["name"] in _references(schema)]
+    references = _references(schema)
+    least = [_least_bytes(record) for record in _records(schema) if record["name"] in references]
     return MOST_LEVELS * min(least) if least else None
 
 

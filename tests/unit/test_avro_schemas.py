@@ -160,3 +160,8 @@ def test_a_schema_that_uses_a_type_twice_has_no_bound():
 
 def test_the_marker_is_true_in_whatever_could_be_read():
     assert read({"id": 1, "title": "a"}, OWN, with_marker(OWN, "_is_read"))["_is_read"] is True
+
+
+def test_a_schema_of_many_records_is_read_once_and_not_once_for_each():
+    inner = [(f"f{number}", json.loads(record(("x", "long"), name=f"R{number}"))) for number in range(3_000)]
+    assert most_bytes(record(*inner, ("next", ["null", "R"]))) == MOST_LEVELS * (3_000 + 1)
