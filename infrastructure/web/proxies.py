@@ -42,7 +42,7 @@ def _usable(proxy: str, variable: str) -> str:
         is_usable = False
     if not is_usable:
         expected = ", ".join(f"{scheme}://" for scheme in SCHEMES)
-        msg = f"{variable}={without_credentials(proxy)} is not a proxy that can be used; expected host and port after one of {expected}; correct or unset it"
+        msg = f"{variable}={without_credentials(url)} is not a proxy that can be used; expected host and port after one of {expected}; correct or unset it"
         raise StreamgaugeError(msg)
     return url
 

@@ -18,7 +18,7 @@ from contract.domains import TOPICS
 from infrastructure.errors import StreamgaugeError
 from infrastructure.rows import Row
 from infrastructure.settings import Settings
-from infrastructure.text import printable, utc_text
+from infrastructure.text import printable, utc_text, without_credentials
 from pipeline.catalog import all_queries
 from pipeline.ingest.upsert import UpsertTable
 from pipeline.query import Query
@@ -96,7 +96,7 @@ class Lineage:
 
     def _lose(self, query: str, why: str) -> None:
         if not self._is_lost:
-            self._warn(printable(f"OpenLineage has not taken an event of {query}: {why}"))
+            self._warn(printable(without_credentials(f"OpenLineage has not taken an event of {query}: {why}")))
         self._is_lost = True
 
     def _event(self, state: RunState, event: Row) -> RunEvent:

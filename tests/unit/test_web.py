@@ -101,7 +101,10 @@ def test_variables_become_what_every_client_takes(before, after):
     assert {name: os.environ[name.lower()] for name in after if after != before} == ({} if after == before else after)
 
 
-@pytest.mark.parametrize("value", ["socks4://proxy:1080", "ftp://proxy", "http://", "http://proxy:port", f"gopher://user:{SECRET}@proxy"])
+@pytest.mark.parametrize(
+    "value",
+    ["socks4://proxy:1080", "ftp://proxy", "http://", "http://proxy:port", f"gopher://user:{SECRET}@proxy", f"user:{SECRET}@proxy:port"],
+)
 def test_a_proxy_that_cannot_be_used_is_one_line_without_its_password(value):
     os.environ["HTTPS_PROXY"] = value
     with refused("HTTPS_PROXY=", "socks5://") as raised:

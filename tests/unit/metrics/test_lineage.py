@@ -122,6 +122,14 @@ def test_events_and_their_facets_are_as_the_specification_says(kafka, specified)
     assert (len(sent), facets > len(sent)) == (4, True)
 
 
+def test_a_refusal_is_told_without_the_password_of_the_address(kafka):
+    said = []
+    with webhook(401) as (address, _), following(kafka, address.replace("://", "://user:s3cret@"), said.append):
+        eventually(lambda: write(kafka, STARTED) or said, "the refusal")
+    assert "401" in said[0]
+    assert "s3cret" not in said[0]
+
+
 def test_a_server_that_takes_nothing_is_one_line_and_later_events_are_still_sent(kafka):
     said = []
     with webhook(400, 400, 201) as (address, sent), following(kafka, address, said.append):
