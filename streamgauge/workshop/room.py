@@ -84,9 +84,10 @@ def is_learner(text: str) -> bool:
 
 def _joined() -> Joined | None:
     try:
-        return Joined(**orjson.loads(JOINED.read_bytes()))
-    except (FileNotFoundError, TypeError, ValueError):  # or it was written by another program
+        joined = Joined(**orjson.loads(JOINED.read_bytes()))
+    except (FileNotFoundError, TypeError, ValueError):  # or it was written by another program, as below
         return None
+    return joined if all(isinstance(text, str) for text in (joined.url, joined.name, joined.learner)) else None
 
 
 def _send(method: str, joined: Joined, **more: int) -> None:

@@ -1,5 +1,6 @@
 """The trainer's page: real commands of learners, a real server, and requests that no command sends."""
 
+import json
 import re
 import socket
 from datetime import UTC, datetime, timedelta
@@ -133,6 +134,15 @@ def test_whoever_could_not_leave_tells_no_more_and_can_leave_later(trainer, work
     assert labs_of(trainer, "7") == {}
     assert workshop("leave").stdout == f"the page at {trainer.base_url} shows you no more\n"
     assert rows(trainer) == {}
+
+
+@pytest.mark.parametrize("wrong", [{"url": 5}, {"url": None}, {"learner": 7}])
+def test_a_file_of_another_program_is_no_page(folder, wrong):
+    folder("one")
+    room.JOINED.parent.mkdir()
+    room.JOINED.write_text(json.dumps({"url": "http://127.0.0.1:1", "name": "7", "learner": ""} | wrong))
+    room.report(1)
+    assert room.leave() is None
 
 
 def test_the_time_at_a_check_goes_on_until_another_is_reached():
