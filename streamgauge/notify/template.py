@@ -19,7 +19,7 @@ def form_of(file: Path) -> Form:
     Raises StreamgaugeError for a file that cannot be read, or names another field.
     """
     try:
-        text = file.read_text()
+        text = file.read_text("utf-8-sig")
     except (OSError, ValueError) as error:
         msg = f"{file} cannot be read: {error}; expected a text file, the template of an alert"
         raise StreamgaugeError(msg) from error

@@ -161,6 +161,11 @@ def test_a_template_in_json_is_filled_with_the_fields_of_the_alert(tmp_path, lev
     assert form.content_type == "application/json"
 
 
+def test_a_template_in_json_may_begin_with_a_byte_order_mark_as_of_windows(tmp_path):
+    (tmp_path / "form").write_text(PAGER, encoding="utf-8-sig")
+    assert form_of(tmp_path / "form").content_type == "application/json"
+
+
 def test_a_template_that_is_no_json_is_plain_text(tmp_path):
     (tmp_path / "form").write_text("$level: ${what}!")
     form = form_of(tmp_path / "form")
