@@ -47,8 +47,10 @@ class NewRecords(TableReader):
         self._take_record, self._begin = take, next_offsets
 
     def _starts(self, offsets: Mapping[int, tuple[int, int]]) -> list[TopicPartition]:
+        is_first = not self._begin
         for number, (first, end) in offsets.items():
-            self._begin[number] = min(max(self._begin.get(number, end), first), end)
+            begin = self._begin.get(number, end if is_first else first)
+            self._begin[number] = max(begin, first) if begin <= end else first  # beyond the end, it is of a topic that was deleted
         return [TopicPartition(self.topic, number, self._begin[number]) for number in offsets]
 
     def _apply(self, message: Message) -> None:

@@ -14,6 +14,7 @@ from contract.topics import DEAD_LETTERS, QUERY_STATES, STREAMING_METRICS, VERDI
 from infrastructure.process.ports import free_ports
 from infrastructure.process.stop_signals import StopRequest
 from infrastructure.settings import Settings
+from streamgauge.metrics.events import NewRecords
 from streamgauge.metrics.exporter import Exporter
 from streamgauge.platform.listening import is_free
 
@@ -118,3 +119,17 @@ def test_a_taken_port_is_one_line(kafka):
 def test_it_answers_at_an_address_of_ipv6(kafka):
     with served(kafka.settings, "metrics", path="/metrics", host="::1") as client:
         assert "streamgauge_exporter_connected" in client.get("/metrics").text
+
+
+@pytest.mark.parametrize(
+    ("before", "taken"),
+    [({}, []), ({0: 1}, [b"1", b"2"]), ({0: 9}, [b"0", b"1", b"2"]), ({1: 0}, [b"0", b"1", b"2"])],
+    ids=["at first", "again", "of a topic that was deleted meanwhile", "of a new partition"],
+)
+def test_it_goes_on_with_what_it_has_not_read(kafka, before, taken):
+    kafka.write(DEAD_LETTERS.name, b"0", b"1", b"2")
+    values = []
+    with NewRecords(kafka.settings.kafka, DEAD_LETTERS.name, lambda message: values.append(message.value()), before).opened() as reader:
+        reader.read_to_end()
+    assert values == taken
+    assert before[0] == 3
