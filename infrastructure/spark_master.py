@@ -52,7 +52,7 @@ def address_towards(master: str) -> str:
         try:
             with socket.create_connection((host, port), ANSWER_SECONDS) as connection:
                 return str(connection.getsockname()[0])
-        except OSError as error:
-            problems.append(f"{host}:{port}: {error.strerror or error}")
+        except (OSError, ValueError) as error:  # ValueError: of a host that cannot be one
+            problems.append(f"{host}:{port}: {getattr(error, 'strerror', None) or error}")
     msg = f"no Spark master answers at {master} ({'; '.join(problems)}); start one, such as with `streamgauge spark-master`, or correct SPARK_MASTER"
     raise StreamgaugeError(msg)

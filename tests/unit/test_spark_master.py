@@ -43,6 +43,12 @@ def test_no_master_answers():
         address_towards(f"spark://127.0.0.1:{closed}")
 
 
+@pytest.mark.parametrize("host", ["é" * 70, "é..example"])
+def test_a_host_that_cannot_be_one(host):
+    with refused(f"spark://{host}:7077", "'idna'", "correct SPARK_MASTER"):
+        address_towards(f"spark://{host}:7077")
+
+
 def test_a_master_listens_where_it_is_told_and_remembers(tmp_path):
     settings = settings_on_free_ports(tmp_path / "home")
     command, environment = spark_daemons.master(settings, host="10.0.0.5", port=7077, web_port=0)
