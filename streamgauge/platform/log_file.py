@@ -42,6 +42,9 @@ class Log:
         self._rest = b""
 
     def _to_the_end(self) -> Iterator[str]:
+        if os.fstat(self._file.fileno()).st_size < self._file.tell():
+            yield from self.unfinished()  # the log was emptied, as logrotate's copytruncate does
+            self._file.seek(0)
         *lines, self._rest = (self._rest + self._file.read()).split(b"\n")
         yield from map(_text, lines)
 

@@ -8,6 +8,8 @@ import pytest
 from messages import absent
 from running import environment, one_line_error, settings_on_free_ports, streamgauge
 
+from streamgauge.platform.log_file import Log
+
 
 @pytest.fixture
 def settings(tmp_path):
@@ -65,3 +67,12 @@ def test_lines_that_are_added_follow_also_after_the_log_was_renamed_and_of_logs_
         process.send_signal(signal.SIGINT)
         rest, said = process.communicate()
     assert (process.returncode, rest, said) == (0, "", "")
+
+
+def test_a_log_that_is_emptied_in_its_place_is_read_from_its_start(tmp_path):
+    path = tmp_path / "kafka.log"
+    path.write_text("before\nnot ended")
+    log = Log(path)
+    assert list(log.lines()) == ["before"]
+    path.write_text("after\n")
+    assert list(log.lines()) == ["not ended", "after"]
