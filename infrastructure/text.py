@@ -8,13 +8,15 @@ _UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
 _SHORT_ESCAPES = {"\t": "\\t", "\n": "\\n", "\r": "\\r"}
 _SIZES = (("GB", 1e9), ("MB", 1e6), ("kB", 1e3))
 
-_CREDENTIALS_IN_URL = re.compile(r"(?i)(?<=[a-z0-9+.-])(?<!\babfss)://[^\s\"'<>]*@")
-"""Matches up to the last @, because a password may contain @ or a slash. In abfss://container@account/folder the @ marks no password."""
+_UP_TO_AT = re.compile(r"(?<![^\s\"'<>])[^\s\"'<>]*@")
+"""Matches a word up to its last @, because a password may contain @ or a slash."""
+_CREDENTIALS = re.compile(r"(?i)(?<=[a-z0-9+.-])(?<!\babfss)://.*")
+"""In abfss://container@account/folder the @ marks no password."""
 
 
 def without_credentials(text: str) -> str:
     """The text with *** in place of user name and password in each URL."""
-    return _CREDENTIALS_IN_URL.sub("://***@", text)
+    return _UP_TO_AT.sub(lambda found: _CREDENTIALS.sub("://***@", found[0]), text)
 
 
 def printable(text: str) -> str:
