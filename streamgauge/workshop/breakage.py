@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -154,7 +155,8 @@ class DeleteTopic(Action):
             delete_topics(settings.kafka, [self.topic.name])
         finally:
             for process in own:
-                process.resume()
+                with suppress(psutil.NoSuchProcess):  # the topic may be gone: its rows are to be returned
+                    process.resume()
         return [[_text(key), _text(value)] for key, value in rows.items()]
 
     def undo(self, settings: Settings, before: list[list[str | None]]) -> None:
@@ -217,7 +219,8 @@ class MoveArchive(Action):
 def restart_pipeline(settings: Settings) -> None:
     """Kills what runs the Nest queries. The demo starts it again, and with it the queries that were given up."""
     for process in pipelines(settings):
-        process.kill()
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
 
 
 def pipelines(settings: Settings) -> list[psutil.Process]:

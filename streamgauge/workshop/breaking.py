@@ -2,12 +2,14 @@
 
 import random
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import orjson
+import psutil
 
 from contract.query_status import read_statuses
 from infrastructure.errors import StreamgaugeError
@@ -52,7 +54,8 @@ def play(name: str, settings: Settings) -> None:
     if last := played(settings):
         msg = f"the fault of {last.at:%H:%M} UTC is not repaired yet; `streamgauge workshop diagnose` continues with it, and `streamgauge break --undo` undoes it"
         raise StreamgaugeError(msg)
-    before = FAULTS[name].action.play(settings)
+    with _processes_may_end():
+        before = FAULTS[name].action.play(settings)
     file = _file(settings)
     file.parent.mkdir(parents=True, exist_ok=True)
     write_whole(file, orjson.dumps([name, datetime.now(UTC), before]))
@@ -78,7 +81,8 @@ def undo(settings: Settings) -> Played:
     last = played(settings)
     if last is None:
         raise nothing_is_broken()
-    last.fault.action.undo(settings, last.before)
+    with _processes_may_end():
+        last.fault.action.undo(settings, last.before)
     forget(settings)
     return last
 
@@ -97,7 +101,9 @@ def remains(name: str, settings: Settings) -> Iterator[str]:
     from audit.commands import verdicts_of
 
     fault = FAULTS[name]
-    if left := fault.action.left(settings):
+    with _processes_may_end():
+        left = fault.action.left(settings)
+    if left:
         yield left
         return
     statuses = [status for status in read_statuses(settings, warn) if status.query in fault.queries]
@@ -108,6 +114,16 @@ def remains(name: str, settings: Settings) -> Iterator[str]:
     for verdict in verdicts_of([status.query for status in statuses], settings):
         if verdict.verdict != "right":
             yield f"verify: {verdict.query} is {verdict.verdict}, {verdict.rows.wrong} rows are wrong"
+
+
+@contextmanager
+def _processes_may_end() -> Iterator[None]:
+    """Raises StreamgaugeError in place of an error about a process, which may have ended since it was found."""
+    try:
+        yield
+    except psutil.Error as error:
+        msg = f"{error}; try again"
+        raise StreamgaugeError(msg) from error
 
 
 def _file(settings: Settings) -> Path:

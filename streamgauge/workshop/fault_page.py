@@ -18,6 +18,7 @@ from infrastructure.settings import Settings
 from infrastructure.text import duration
 from streamgauge.platform.http_server import own_names_only
 from streamgauge.platform.listening import HOST
+from streamgauge.system_errors import as_line
 from streamgauge.workshop import breaking
 from streamgauge.workshop.breaking import Played
 from streamgauge.workshop.faults import FAULTS, Fault
@@ -83,8 +84,8 @@ class FaultPage:
         with self._alone:
             try:
                 act()
-            except StreamgaugeError as error:
-                self.said = str(error)
+            except (StreamgaugeError, OSError) as error:
+                self.said = as_line(error) if isinstance(error, OSError) else str(error)
             else:
                 self.said = done
         return RedirectResponse("/", 303)

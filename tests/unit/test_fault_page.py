@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import psutil
 import pytest
@@ -10,6 +11,7 @@ from running import environment, eventually, one_line_error, settings_on_free_po
 from starlette.testclient import TestClient
 
 from streamgauge.workshop import breaking
+from streamgauge.workshop.breakage import Freeze
 from streamgauge.workshop.fault_page import FaultPage
 from streamgauge.workshop.faults import FAULTS
 
@@ -62,6 +64,22 @@ def test_a_fault_is_shown_with_its_signs_until_it_is_undone(page, settings, prod
 )
 def test_what_is_not_possible_is_said(page, path, told):
     assert told in press(page, path).text
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (psutil.NoSuchProcess(7), "process no longer exists (pid=7); try again"),
+        (PermissionError(1, "not permitted", "/a"), "cannot use /a"),
+    ],
+)
+def test_an_error_of_the_system_is_said(page, settings, monkeypatch, error, told):
+    def find(_):
+        raise error
+
+    monkeypatch.setitem(FAULTS, "frozen-producer", replace(FAULTS["frozen-producer"], action=Freeze("program", find)))
+    assert told in press(page, "/break/frozen-producer").text
+    assert breaking.played(settings) is None
 
 
 @pytest.mark.parametrize("origin", ["http://example.org", "http://127.0.0.1:8501", "null", ""])
