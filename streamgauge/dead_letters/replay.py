@@ -120,7 +120,10 @@ def _reasons_not_to_send(kafka: KafkaCluster, partition: Partition, wanted: Mapp
 
 
 def replay(kafka: KafkaCluster, plan: Plan) -> int:
-    """Sends the records of the plan, and returns how many. Raises StreamgaugeError when Kafka does not accept them all; a retry sends the rest."""
+    """Sends the records of the plan, and returns how many.
+
+    Raises StreamgaugeError when Kafka does not answer, or does not accept them all; a retry sends the rest.
+    """
     sending = _Sending(kafka)
     try:
         for partition, records in plan.records.items():
@@ -130,16 +133,19 @@ def replay(kafka: KafkaCluster, plan: Plan) -> int:
         sending.wait()
     finally:
         sending.close()
+    if refused := sending.refused:
+        msg = f"Kafka at {kafka} did not accept {len(refused):,} of {sending.count:,} records ({refused[0]}), and the others are sent; replay again, which sends only the rest"
+        raise StreamgaugeError(msg)
     return sending.count
 
 
 class _Sending:
-    """A producer that waits for its records."""
+    """A producer that waits for its records. refused: why Kafka did not accept a record, for each."""
 
     def __init__(self, kafka: KafkaCluster) -> None:
         self.count = self._waiting_bytes = 0
         self._kafka = kafka
-        self._failures: list[str] = []
+        self.refused: list[str] = []
         self._producer = kafka.producer({"acks": "all", "enable.idempotence": True, "message.max.bytes": MAX_RECORD_BYTES})
 
     def send(self, partition: Partition, message: Message) -> None:
@@ -158,18 +164,16 @@ class _Sending:
                 on_delivery=self._note,
             )
         except KafkaException as error:
-            self._failures.append(error.args[0].str())
+            self.refused.append(error.args[0].str())
         self.count += 1
         self._waiting_bytes += len(message.value() or b"") + len(message.key() or b"")
-        if self.count % _SENDS_AT_ONCE == 0 or self._waiting_bytes > _BYTES_AT_ONCE or self._failures:
+        if self.count % _SENDS_AT_ONCE == 0 or self._waiting_bytes > _BYTES_AT_ONCE:
             self.wait()
 
     def wait(self) -> None:
-        """Waits until Kafka has accepted all records. Raises StreamgaugeError if it does not accept one."""
+        """Waits until Kafka has accepted all records, or refused them. Raises StreamgaugeError if it does not answer."""
         if self._producer.flush(DELIVERY_SECONDS):
-            self._failures.append(f"no answer within {DELIVERY_SECONDS} s")
-        if self._failures:
-            msg = f"Kafka at {self._kafka} did not accept a record ({self._failures[0]}); replay again, which sends the rest"
+            msg = f"Kafka at {self._kafka} did not accept a record within {DELIVERY_SECONDS} s; replay again, which sends the rest"
             raise StreamgaugeError(msg)
         self._waiting_bytes = 0
 
@@ -178,7 +182,7 @@ class _Sending:
 
     def _note(self, error: KafkaError | None, _: Message) -> None:
         if error is not None:
-            self._failures.append(error.str())
+            self.refused.append(error.str())
 
 
 def _records(kafka: KafkaCluster, partition: Partition, first: int, last: int | None = None) -> Iterator[Message]:

@@ -5,6 +5,7 @@ import json
 
 import pytest
 from filelock import FileLock
+from messages import refused
 from mock_kafka import MockKafka
 from plain import read_topic
 from running import one_line_error, streamgauge, succeed
@@ -147,6 +148,19 @@ def test_more_than_the_producer_takes_at_once_is_sent_in_parts(kafka, monkeypatc
     cluster = kafka.settings.kafka
     assert sending.replay(cluster, sending.plan_of(cluster, Choice().letters(cluster))) == 9
     assert len(copies(kafka)) == 9
+
+
+def test_a_record_that_kafka_refuses_keeps_no_other_from_being_sent(kafka, monkeypatch):
+    made = KafkaCluster.producer
+    monkeypatch.setattr(KafkaCluster, "producer", lambda self, config: made(self, {**config, "message.max.bytes": 1000}))
+    values = [b"a" * 2000, b"b"]
+    kafka.write(SOURCE, *values)
+    for offset, value in enumerate(values):
+        write_letter(kafka, value, offset)
+    cluster = kafka.settings.kafka
+    with refused("1 of 2 records", "Message size too large", "the others are sent"):
+        sending.replay(cluster, sending.plan_of(cluster, Choice().letters(cluster)))
+    assert [value for _, _, value, *_ in copies(kafka).values()] == [b"b"]
 
 
 def test_of_an_ingested_topic_a_record_does_not_replace_a_newer_one_of_its_key(kafka):
