@@ -107,6 +107,11 @@ def _for_java(properties: PropertiesFile, name: str) -> str:
     if REFERENCE.search(text):
         _check_for_plain_secrets(properties, name)
         return text
+    if re.search("[:}]", str(properties.path)):
+        msg = (
+            f"Spark's clients take {name} by a reference to this file, which can have no colon or closing brace in its path; move the file"
+        )
+        raise properties.error(msg)
     return f"${{file:{properties.path}:{name}}}"
 
 

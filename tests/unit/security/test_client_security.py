@@ -58,6 +58,15 @@ def test_user_and_password_of_a_login_module(read, tmp_path, mechanism, module):
     assert dict(found.spark)["kafka.sasl.jaas.config"] == f"${{file:{tmp_path}/client.properties:sasl.jaas.config}}"
 
 
+@pytest.mark.parametrize("folder", ["a:b", "a}"])
+def test_a_path_that_no_reference_can_have_is_refused(tmp_path, folder):
+    path = tmp_path / folder / "client.properties"
+    path.parent.mkdir()
+    path.write_text(f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\nsasl.username=app\nsasl.password={SECRET}")
+    with refused(f"{path}: ", "sasl.password", "colon"):
+        ClientSecurity.read(path, {})
+
+
 def test_user_and_password_by_themselves_become_a_login_module_for_spark(read, tmp_path):
     found = read(f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism=SCRAM-SHA-512\nsasl.username=app\nsasl.password={SECRET}")
     assert dict(found.librdkafka)["sasl.password"] == SECRET
