@@ -1,6 +1,6 @@
 """Other ports for the demo, where other programs use the usual ones."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import fields, replace
 from functools import partial
 from typing import Any
@@ -30,7 +30,8 @@ def on_free_ports(settings: Settings, say: Say, *, dashboard: bool) -> Settings:
             check()
         except StreamgaugeError as error:
             host = settings.dashboard_host if name == "dashboard_port" else "127.0.0.1"
-            free = next_free(port + 1, host)
+            named = {getattr(settings, other) for other in ("kafka_port", "registry_port", "dashboard_port")}
+            free = next_free(port + 1, host, but=named)
             if free is None:
                 raise
             change: dict[str, Any] = {name: free}
@@ -40,9 +41,9 @@ def on_free_ports(settings: Settings, say: Say, *, dashboard: bool) -> Settings:
     return settings
 
 
-def next_free(port: int, host: str) -> int | None:
-    """The first port from `port` on that no other program uses; None if there is none."""
-    return next((other for other in range(port, _LAST_PORT + 1) if is_free(other, host)), None)
+def next_free(port: int, host: str, but: Collection[int] = ()) -> int | None:
+    """The first port from `port` on that no other program uses, and that is not in `but`; None if there is none."""
+    return next((other for other in range(port, _LAST_PORT + 1) if other not in but and is_free(other, host)), None)
 
 
 def _checks(settings: Settings, *, dashboard: bool) -> dict[str, Callable[[], None]]:
@@ -52,6 +53,6 @@ def _checks(settings: Settings, *, dashboard: bool) -> dict[str, Callable[[], No
         checks["kafka_port"] = EmbeddedKafka(settings).check_ports
     if not settings.schema_registry_url:
         checks["registry_port"] = EmbeddedRegistry(settings).check_ports
-    if dashboard:
+    if dashboard and is_free(0, settings.dashboard_host):  # on another host no port is free, as the dashboard's own check says
         checks["dashboard_port"] = partial(refuse_a_taken_port, settings.dashboard_host, settings.dashboard_port, "")
     return checks

@@ -47,6 +47,20 @@ def test_the_demo_takes_the_next_free_port_and_says_what_other_commands_need(usu
     )
 
 
+def test_the_demo_takes_no_port_that_another_setting_names(usual):
+    chosen = replace(usual, registry_port=usual.kafka_port + 1)
+    with listening(usual.kafka_port):
+        found = ports.on_free_ports(chosen, [].append, dashboard=True)
+    assert found.registry_port == chosen.registry_port
+    assert found.kafka_port > found.registry_port
+
+
+def test_no_port_is_looked_for_on_a_host_that_has_none(usual, monkeypatch):
+    monkeypatch.setattr(ports, "next_free", pytest.fail)
+    chosen = replace(usual, dashboard_host="192.0.2.1")
+    assert ports.on_free_ports(chosen, pytest.fail, dashboard=True) == chosen
+
+
 def test_free_ports_and_ports_that_were_chosen_stay(usual, monkeypatch):
     said = []
     assert ports.on_free_ports(usual, said.append, dashboard=True) == usual
