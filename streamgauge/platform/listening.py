@@ -103,4 +103,6 @@ def _listening_error(host: str, port: int) -> OSError | None:
             probe.bind((host, port))
         except OSError as error:
             return error
+        except TypeError:
+            return OSError(errno.EINVAL, "it is no host name")
     return None

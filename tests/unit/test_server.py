@@ -113,3 +113,5 @@ def test_a_taken_port_and_one_that_cannot_be_had_are_named():
         StreamgaugeError, match=rf"port {port} on 192\.0\.2\.1 cannot be listened on \(.+\); correct the address, or choose another"
     ):
         refuse_a_taken_port("192.0.2.1", port, "choose another")
+    with pytest.raises(StreamgaugeError, match=rf"port {port} on é{{70}} cannot be listened on \(it is no host name\)"):
+        refuse_a_taken_port("é" * 70, port, "choose another")
