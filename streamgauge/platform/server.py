@@ -122,6 +122,8 @@ class EmbeddedServer(ABC):
         self.folder.mkdir(parents=True, exist_ok=True)
         with FileLock(self.folder / "start.lock"):  # held by another start
             if self.process is not None:
+                if self.guarded is not None and not self.guarded.is_running:  # another program has started it again
+                    self.guarded = None
                 self._launch_again = partial(self.launch, detached=detached)
                 return False
             self._launch_again = None

@@ -91,6 +91,18 @@ def test_a_second_start_finds_the_first(script):
     eventually(server.is_ready, "the server to listen")
 
 
+def test_one_that_another_program_has_started_again_runs(script):
+    first, second = script(LISTENS), script(LISTENS)
+    assert first.launch(detached=False)
+    first.guarded.popen.kill()
+    eventually(lambda: first.exit_code is not None, "the end of the first")
+    assert second.launch(detached=False)
+    assert not first.launch(detached=False)
+    assert first.exit_code is None
+    second.guarded.stop()
+    assert first.exit_code == 0
+
+
 def test_one_that_was_about_to_end_when_it_was_found_is_started_again_once(script):
     first, second = script("import time; time.sleep(600)"), script(LISTENS)
     assert first.launch(detached=False)
