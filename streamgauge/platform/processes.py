@@ -38,7 +38,6 @@ class Guard:
     def add(self, group: int, grace_seconds: float) -> None:
         """Watches over a process group from now on."""
         self._groups[group] = grace_seconds
-        self.keep()
         self._write(f"{group} {grace_seconds}\n")
 
     def remove(self, group: int) -> bool:
@@ -81,6 +80,7 @@ class GuardedProcess:
     ) -> Self:
         """As `start_process`. After a stop request, it is killed after `grace_seconds`."""
         with postponed_signals():  # an interrupt in between would leave a process that nothing ends
+            GUARD.keep()  # first, as this may fail
             popen = start_process(command, log, environment, folder)
             GUARD.add(popen.pid, grace_seconds)
         return cls(popen, log, grace_seconds)

@@ -32,7 +32,7 @@ from infrastructure.web.client import SILENCE_SECONDS
 from streamgauge.operations.doctor import machine
 from streamgauge.platform import guard, processes
 from streamgauge.platform.guard import kill_group
-from streamgauge.platform.processes import GUARD, GuardedProcess, PidFile, start_process, stop_process
+from streamgauge.platform.processes import GUARD, Guard, GuardedProcess, PidFile, start_process, stop_process
 from streamgauge.platform.registry import EmbeddedRegistry
 
 JAR = b"not really a jar"
@@ -338,6 +338,16 @@ class TestGuard:
         (group,) = GUARD._groups.keys() - before
         kill_group(group)
         GUARD.remove(group)
+
+    def test_what_cannot_be_guarded_is_not_started(self, tmp_path, monkeypatch):
+        def refuse(*_, **__):
+            raise BlockingIOError
+
+        monkeypatch.setattr(processes, "GUARD", Guard())
+        monkeypatch.setattr(subprocess, "Popen", refuse)
+        monkeypatch.setattr(processes, "start_process", pytest.fail)
+        with pytest.raises(BlockingIOError):
+            self.sleeper(tmp_path)
 
     def test_an_id_that_another_user_has_now_does_not_end_the_guard(self, monkeypatch):
         def refuse(*_):
