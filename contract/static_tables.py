@@ -85,14 +85,12 @@ def _fetched(place: str, settings: Settings) -> list[Path]:
 
 
 def _by_http(address: str) -> bytes:
-    import httpx2
-
-    from infrastructure.web.client import client, reason
+    from infrastructure.web.client import FAILURES, client, reason
 
     try:
         with client() as web:
             return web.get(address).raise_for_status().content
-    except httpx2.HTTPError as error:
+    except FAILURES as error:
         msg = f"{VARIABLE}: {address} cannot be fetched ({reason(error)}); correct the address"
         raise StreamgaugeError(msg) from error
 

@@ -23,7 +23,7 @@ from infrastructure.process.waiting import Reminder
 from infrastructure.settings import Settings
 from infrastructure.storage.downloads import draft_of, sha256
 from infrastructure.text import size_text
-from infrastructure.web.client import client, reason
+from infrastructure.web.client import FAILURES, client, reason
 
 SPARK = ("spark", "delta") if HAS_DELTA else ("spark",)
 """The bundles that each Spark session has on its class path."""
@@ -223,7 +223,7 @@ def _fetch_one(artifact: LockedArtifact, settings: Settings, download: _Download
             if sha256(draft) != artifact.sha256:
                 msg = f"{url} is not the file that jars.lock names (SHA-256 {artifact.sha256} expected); it was deleted. Try again; if this happens again, the repository or a proxy modifies files"
                 raise StreamgaugeError(msg)
-    except httpx2.HTTPError as error:
+    except FAILURES as error:
         msg = f"could not fetch {url} ({reason(error)}); go online once, or name a mirror of Maven Central with STREAMGAUGE_MAVEN_URL. After that everything runs offline"
         raise StreamgaugeError(msg) from error
     except OSError as error:

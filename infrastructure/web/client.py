@@ -13,6 +13,8 @@ from infrastructure.web.proxies import LOOPBACK
 CONNECT_SECONDS = 10.0
 SILENCE_SECONDS = 60.0
 """How long a response may pause."""
+FAILURES = (httpx2.HTTPError, httpx2.InvalidURL)
+"""The errors of a request: it fails, or its address is none."""
 _NOT_TRUSTED = "certificate verify failed: "
 
 

@@ -67,6 +67,8 @@ def test_a_file_at_a_web_address_is_fetched_each_time(own, cameras):
         assert read(settings) == [f"{HEAD}mine,99999\n"]
         with refused(VARIABLE, "none.csv", "HTTP 404"):
             read(own(f"{address}/none.csv"))
+    with refused(VARIABLE, "http://192.0.2.400/1.csv", "Invalid IPv4 address"):
+        read(own("http://192.0.2.400/1.csv"))
 
 
 @pytest.fixture
