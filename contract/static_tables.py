@@ -13,8 +13,6 @@ from infrastructure.storage.paths import asking, remote_folder
 from infrastructure.storage.temporary import temporary_folder
 
 VARIABLE = "STREAMGAUGE_STATIC_TABLES"
-_SUFFIXES = (".csv", ".parquet")
-"""Of the files that are read of a folder."""
 
 
 def static_tables() -> dict[str, Path]:
@@ -42,6 +40,11 @@ def files_of(table: str, settings: Settings) -> list[Path]:
     return [_as_csv(file, folder / f"{number:04}-{file.stem}.csv") if _is_parquet(file) else file for number, file in enumerate(files)]
 
 
+def _is_read(file: PurePath) -> bool:
+    """Whether a file of a folder is read."""
+    return file.suffix.lower() in {".csv", ".parquet"}
+
+
 def _is_parquet(file: PurePath) -> bool:
     return file.suffix.lower() == ".parquet"
 
@@ -52,13 +55,13 @@ def _as_csv(file: Path, csv: Path) -> Path:
     from pyarrow.csv import write_csv
     from pyarrow.parquet import ParquetFile
 
-    columns = {}
+    columns = []
     try:
         found = ParquetFile(file).read()
-        for name in found.column_names:
+        for name, column in zip(found.column_names, found.columns, strict=True):
             with suppress(pa.ArrowNotImplementedError, pa.ArrowInvalid):  # nested, or bytes that are no UTF-8
-                columns[name] = found[name].cast(pa.string())
-        write_csv(pa.table(columns), csv)
+                columns.append((name, column.cast(pa.string())))
+        write_csv(pa.table([column for _, column in columns], [name for name, _ in columns]), csv)
     except (OSError, pa.ArrowException) as error:
         msg = f"{VARIABLE}: {file} cannot be read ({str(error).partition(chr(10))[0]}); expected Parquet, as its name says"
         raise StreamgaugeError(msg) from error
@@ -72,7 +75,7 @@ def _folder(settings: Settings) -> Path:
 def _matches(place: str) -> list[Path]:
     path = Path(place).expanduser()
     found = path.iterdir() if path.is_dir() else map(Path, glob.glob(str(path)))  # noqa: PTH207 - the pattern may be absolute
-    return sorted(file for file in found if not path.is_dir() or file.suffix in _SUFFIXES)
+    return sorted(file for file in found if not path.is_dir() or _is_read(file))
 
 
 def _fetched(place: str, settings: Settings) -> list[Path]:
@@ -104,5 +107,5 @@ def _from_store(place: str, endpoint_url: str) -> dict[str, bytes]:
         if glob.has_magic(path) or not bucket.fs.isdir(path):
             found = bucket.fs.glob(path)
         else:
-            found = [file for suffix in _SUFFIXES for file in bucket.fs.glob(f"{path}/*{suffix}")]
+            found = [file for file in bucket.fs.glob(f"{path}/*") if _is_read(PurePath(file))]
         return {file: bucket.fs.cat_file(file) for file in sorted(found)}

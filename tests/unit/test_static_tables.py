@@ -98,6 +98,24 @@ def test_parquet_from_a_web_address_and_an_object_store(own, cameras, parquet, s
     assert read(own("s3a://bucket/parquet", AWS_ENDPOINT_URL=store.address)) == read_here
 
 
+def test_of_two_columns_with_one_name_the_first_is_read_as_in_csv(own, tmp_path):
+    texts = {"device_id": ["a"], "zip_code": ["1"], "ZIP": ["2"]}
+    pq.write_table(pa.table(texts).rename_columns(["device_id", "zip_code", "zip_code"]), tmp_path / "own.parquet")
+    (tmp_path / "own.csv").write_text(f"{HEAD.strip()},zip_code\na,1,2\n")
+    for name in ("own.parquet", "own.csv"):
+        rows = opened(settings=own(tmp_path / name)).execute("SELECT device_id, zip_code FROM device_locations").fetchall()
+        assert rows == [("a", "1")]
+
+
+def test_a_folder_has_files_whose_names_end_in_capitals_too(own, cameras, store: ObjectStore):
+    (cameras / "2.csv").rename(cameras / "2.CSV")
+    texts = [(cameras / name).read_text() for name in ("1.csv", "2.CSV")]
+    assert read(own(cameras)) == texts
+    for path in cameras.iterdir():
+        store.client.put_object(Bucket="bucket", Key=f"capitals/{path.name}", Body=path.read_bytes())
+    assert read(own("s3a://bucket/capitals", AWS_ENDPOINT_URL=store.address)) == texts
+
+
 def test_what_is_no_parquet_is_one_line(own, tmp_path):
     (tmp_path / "own.parquet").write_text(HEAD)
     with refused(VARIABLE, "own.parquet cannot be read", "expected Parquet"):
