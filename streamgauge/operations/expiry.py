@@ -20,6 +20,7 @@ from contract.topics import Topic
 from contract.windows import utc, window_of
 from infrastructure import durations
 from infrastructure.errors import StreamgaugeError
+from infrastructure.kafka.errors import KafkaUnavailable
 from infrastructure.kafka.result_table import read_keys
 from infrastructure.kafka.writing import write_rows
 from infrastructure.settings import Settings
@@ -68,15 +69,22 @@ def retention_seconds(settings: Settings) -> float:
 def expire(settings: Settings, *, dry_run: bool) -> Iterator[Expiry]:
     """Examines each table and deletes its expired rows unless `dry_run`. Yields the findings table by table.
 
-    Raises StreamgaugeError when the retention is too short, Kafka cannot be reached, or a table is missing.
+    Raises StreamgaugeError when the retention is too short, or Kafka cannot be reached; and at the end when a table is missing, or refused.
     """
-    retention = retention_seconds(settings)
+    retention, problems = retention_seconds(settings), list[StreamgaugeError]()
     for topic in TABLES:
-        keys = read_keys(settings.kafka, topic.name)
-        expiry = expiry_of(topic.name, keys, retention)
-        if expiry.expired and expiry.doubt is None and not dry_run:
-            write_rows(settings.kafka, topic.name, dict.fromkeys(expiry.expired))
-        yield expiry
+        try:
+            expiry = expiry_of(topic.name, read_keys(settings.kafka, topic.name), retention)
+            if expiry.expired and expiry.doubt is None and not dry_run:
+                write_rows(settings.kafka, topic.name, dict.fromkeys(expiry.expired))
+        except KafkaUnavailable:
+            raise
+        except StreamgaugeError as error:
+            problems.append(error)
+        else:
+            yield expiry
+    if problems:
+        raise problems[0]
 
 
 def expiry_of(topic: str, keys: list[bytes], retention: float) -> Expiry:

@@ -15,7 +15,8 @@ from pyarrow import parquet
 from contract.domains import TOPICS, plain_name
 from contract.topic_values import value_decoder
 from contract.topics import Topic
-from infrastructure.errors import check_names
+from infrastructure.errors import StreamgaugeError, check_names
+from infrastructure.kafka.errors import KafkaUnavailable
 from infrastructure.kafka.result_table import read_to_end
 from infrastructure.rows import Fields, Row, decoder
 from infrastructure.settings import Settings
@@ -41,13 +42,20 @@ class Exported:
 def export(settings: Settings, names: Sequence[str], warn: Callable[[str], None], *, check: bool) -> Iterator[Exported]:
     """Replaces the files of the named topics, or of all, that differ from their topic, and deletes those of days that it no longer has.
 
-    check: changes nothing. warn: gets a line on rows that cannot be read, which are left out. Raises StreamgaugeError for an unknown name,
-    and when Kafka, the schema registry or the object store cannot be reached, or a topic is missing.
+    check: changes nothing. warn: gets a line on rows that cannot be read, which are left out. Raises StreamgaugeError for an unknown name, and
+    when Kafka or the object store cannot be reached; and at the end when a topic is missing, or cannot be read without the schema registry.
     """
     check_names("result topic", names := [*map(plain_name, names)], TABLES)
+    problems = list[StreamgaugeError]()
     for name in names or TABLES:
         topic, folder = TABLES[name], settings.lake / FOLDER / name
-        table = read_to_end(settings.kafka, topic.name, decoder(topic.row, value_decoder(topic, settings.registry)), warn)
+        try:
+            table = read_to_end(settings.kafka, topic.name, decoder(topic.row, value_decoder(topic, settings.registry)), warn)
+        except KafkaUnavailable:
+            raise
+        except StreamgaugeError as error:
+            problems.append(error)
+            continue
         wanted = {folder / day / FILE if day else folder / FILE: rows for day, rows in _by_day(topic, table.rows()).items()}
         with asking(folder):
             old = [path for day in folders_in(folder) if (path := folder / day / FILE) not in wanted and path.exists()]
@@ -59,6 +67,8 @@ def export(settings: Settings, names: Sequence[str], warn: Callable[[str], None]
             write_whole(path, content)
         for path in old:
             remove(path)
+    if problems:
+        raise problems[0]
 
 
 def _by_day(topic: Topic, rows: Sequence[Row]) -> dict[str, list[Row]]:

@@ -7,10 +7,11 @@ from datetime import UTC, datetime, timedelta
 import orjson
 import pytest
 from messages import absent, refused
+from mock_kafka import MockKafka
 
 from contract.windows import window_of
 from infrastructure.settings import Settings
-from streamgauge.operations.expiry import TABLES, expiry_of, retention_seconds, sentence
+from streamgauge.operations.expiry import TABLES, expire, expiry_of, retention_seconds, sentence
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 DAY = 86_400.0
@@ -136,3 +137,10 @@ class TestRetention:
 
     def test_with_a_shorter_skew_a_shorter_one_will_do(self):
         assert retention_seconds(replace(Settings(), partition_skew="1 hour", result_retention="3 hours")) == 3 * 3600
+
+
+def test_a_table_that_is_missing_keeps_no_other_from_being_examined(tmp_path):
+    kafka, examined = MockKafka(tmp_path, ["nest-crowds"]), []
+    with refused("has no topic nest-camera-stats"):
+        examined.extend(expiry.topic for expiry in expire(kafka.settings, dry_run=True))
+    assert examined == ["nest-crowds"]

@@ -4,7 +4,7 @@ import orjson
 from foreign_rows import example
 from mock_kafka import MockKafka
 from pyarrow.parquet import read_table
-from running import succeed
+from running import one_line_error, streamgauge, succeed
 
 TOPIC = "nest-camera-status"
 
@@ -21,3 +21,11 @@ def test_a_table_without_windows_whose_last_row_was_deleted_has_a_file_without_r
     assert exported(kafka) == 1
     kafka.write(TOPIC, None, key=key)
     assert exported(kafka) == 0
+
+
+def test_a_table_that_cannot_be_read_keeps_no_other_from_being_written(tmp_path):
+    kafka = MockKafka(tmp_path, [TOPIC])
+    kafka.write(TOPIC, orjson.dumps(example(TOPIC)), key=orjson.dumps({"device_id": example(TOPIC)["device_id"]}))
+    done = streamgauge("export", "nest-camera-stats", TOPIC, settings=kafka.settings)
+    assert f"{TOPIC}: 1 rows, 1 file replaced, " in done.stdout
+    assert "has no topic nest-camera-stats" in one_line_error(done)
