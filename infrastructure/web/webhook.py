@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from http import HTTPStatus
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -52,7 +53,11 @@ class Webhook:
 
     def _post(self, body: bytes) -> None:
         try:
-            self._web.post(self._url, content=body).raise_for_status()
+            answer = self._web.post(self._url, content=body)
+            if any(before.status_code == HTTPStatus.MOVED_PERMANENTLY for before in answer.history):
+                msg = "HTTP 301: it has moved, and the alert does not follow; correct the address"  # by RFC 9110, the next request is a GET
+                raise NotTaken(msg, may_pass=False)
+            answer.raise_for_status()
         except httpx2.HTTPError as error:
             may_pass = not isinstance(error, httpx2.HTTPStatusError) or error.response.status_code in MAY_PASS
             raise NotTaken(reason(error), may_pass=may_pass) from error

@@ -1,10 +1,12 @@
 """Alerts by POST, to a real HTTP server that takes them, refuses them, or is not there. Kafka is away: that must disturb nothing."""
 
+from http.server import BaseHTTPRequestHandler
 from threading import Event
 
 import pytest
+from messages import absent
 from running import eventually
-from web_server import webhook
+from web_server import Quiet, answering, webhook
 
 from infrastructure.errors import StreamgaugeError
 from infrastructure.kafka.cluster import close_producer
@@ -85,6 +87,28 @@ def test_a_webhook_that_fails_is_told_of_without_its_secret(url):
     assert "ALERT_WEBHOOK_URL" in line
     assert "127.0.0.1" in line
     assert ("404" if url == "refusing" else "Connection refused") in line
+    assert "SECRET" not in line
+
+
+class Moved(Quiet, BaseHTTPRequestHandler):
+    """A webhook that has moved. The new address has a page, too."""
+
+    def do_POST(self):
+        self.send_response(301)
+        self.send_header("Location", "/services/T0P-SECRET/new")
+        self.end_headers()
+
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+
+
+def test_a_webhook_that_has_moved_takes_no_alert_though_its_new_address_answers():
+    with answering(Moved) as url:
+        sender, said = alerts(url)
+        sender.send("warning", "q", "waits")
+        (line,) = eventually(lambda: said, "a line about the webhook")
+    assert absent(line, "ALERT_WEBHOOK_URL", "HTTP 301", "correct the address") == []
     assert "SECRET" not in line
 
 
