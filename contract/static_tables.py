@@ -3,13 +3,13 @@
 import glob
 from contextlib import suppress
 from pathlib import Path, PurePath
-from tempfile import mkdtemp
 from urllib.parse import urlsplit
 
 from infrastructure.errors import StreamgaugeError, check_names
 from infrastructure.settings import Settings
 from infrastructure.storage.data_files import data_file
-from infrastructure.storage.paths import asking, remote_folder
+from infrastructure.storage.downloads import draft_of
+from infrastructure.storage.paths import asking, remote_folder, write_whole
 from infrastructure.storage.temporary import temporary_folder
 
 VARIABLE = "STREAMGAUGE_STATIC_TABLES"
@@ -30,13 +30,13 @@ def files_of(table: str, settings: Settings) -> list[Path]:
     place = places.get(table)
     if place is None:
         return [static_tables()[table]]
-    files = _fetched(place, settings) if "://" in place else _matches(place)
+    files = _fetched(table, place, settings) if "://" in place else _matches(place)
     if not files:
         msg = f"{VARIABLE}: no file is at {place}; expected CSV or Parquet files for {table}, at a path, in a folder, or at a pattern such as /data/*.csv"
         raise StreamgaugeError(msg)
     if not any(_is_parquet(file) for file in files):
         return files
-    folder = _folder(settings)
+    folder = _folder(table, settings)
     return [_as_csv(file, folder / f"{number:04}-{file.stem}.csv") if _is_parquet(file) else file for number, file in enumerate(files)]
 
 
@@ -61,15 +61,17 @@ def _as_csv(file: Path, csv: Path) -> Path:
         for name, column in zip(found.column_names, found.columns, strict=True):
             with suppress(pa.ArrowNotImplementedError, pa.ArrowInvalid):  # nested, or bytes that are no UTF-8
                 columns.append((name, column.cast(pa.string())))
-        write_csv(pa.table([column for _, column in columns], [name for name, _ in columns]), csv)
+        with draft_of(csv) as draft:
+            write_csv(pa.table([column for _, column in columns], [name for name, _ in columns]), draft)
     except (OSError, pa.ArrowException) as error:
         msg = f"{VARIABLE}: {file} cannot be read ({str(error).partition(chr(10))[0]}); expected Parquet, as its name says"
         raise StreamgaugeError(msg) from error
     return csv
 
 
-def _folder(settings: Settings) -> Path:
-    return Path(mkdtemp(prefix="static-", dir=temporary_folder(settings.home)))
+def _folder(table: str, settings: Settings) -> Path:
+    """For the files of a table, which each call replaces: a query reads its tables at each of its starts."""
+    return temporary_folder(settings.home) / "static" / table
 
 
 def _matches(place: str) -> list[Path]:
@@ -78,12 +80,12 @@ def _matches(place: str) -> list[Path]:
     return sorted(file for file in found if not path.is_dir() or _is_read(file))
 
 
-def _fetched(place: str, settings: Settings) -> list[Path]:
-    folder = _folder(settings)
+def _fetched(table: str, place: str, settings: Settings) -> list[Path]:
+    folder = _folder(table, settings)
     contents = {urlsplit(place).path: _by_http(place)} if place.startswith("http") else _from_store(place, settings.endpoint_of(place))
     files = [folder / f"{number:04}{'.parquet' if _is_parquet(PurePath(name)) else '.csv'}" for number, name in enumerate(contents)]
     for file, content in zip(files, contents.values(), strict=True):
-        file.write_bytes(content)
+        write_whole(file, content)
     return files
 
 

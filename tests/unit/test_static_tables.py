@@ -116,6 +116,15 @@ def test_a_folder_has_files_whose_names_end_in_capitals_too(own, cameras, store:
     assert read(own("s3a://bucket/capitals", AWS_ENDPOINT_URL=store.address)) == texts
 
 
+def test_what_is_read_again_takes_no_more_space(own, parquet):
+    with web_server.files(parquet.parent) as address:
+        settings = own(f"{address}/3.parquet")
+        texts = [read(settings) for _ in range(3)]
+    assert texts[1:] == texts[:-1]
+    kept = [path.name for path in settings.home.rglob("*") if path.suffix in {".csv", ".parquet"}]
+    assert sorted(kept) == ["0000-0000.csv", "0000.parquet"]
+
+
 def test_what_is_no_parquet_is_one_line(own, tmp_path):
     (tmp_path / "own.parquet").write_text(HEAD)
     with refused(VARIABLE, "own.parquet cannot be read", "expected Parquet"):
