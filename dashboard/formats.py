@@ -56,5 +56,5 @@ def graphviz_text(text: str) -> str:
 
 
 def plain(text: str) -> str:
-    """Text from a topic for a place that reads Markdown: every character that could be markup is escaped."""
-    return re.sub(r"([^\w\s]|_)", r"\\\1", text)
+    """Text from a topic for a place that reads Markdown: every character that could be markup is escaped. Before others, a backslash would be shown."""
+    return re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", text)

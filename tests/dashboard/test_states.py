@@ -52,6 +52,12 @@ def test_rows_from_before_the_connection_was_lost_are_called_so():
     assert absent(message.value, "No Kafka answers", "1 min", r"\[a\]\(b\)") == []
 
 
+def test_only_what_could_be_markup_is_escaped():
+    assert formats.plain("[a](b) *c* $d$ :e: f_g") == r"\[a\]\(b\) \*c\* \$d\$ \:e\: f\_g"
+    other = "\N{LEFT DOUBLE QUOTATION MARK}हिन्दी\N{RIGHT DOUBLE QUOTATION MARK} \N{EN DASH} 5 €"
+    assert formats.plain(other) == other, "Markdown shows a backslash before these"
+
+
 def test_windows_clocks_and_counts():
     assert formats.window(NOON, NOON + timedelta(hours=1)) == "21 Nov, 12:00\N{EN DASH}13:00"
     assert formats.clock(NOON) == "2026-11-21 12:00:00 UTC"
