@@ -89,7 +89,7 @@ def busiest(sightings: pd.DataFrame, of_any_time: pd.DataFrame) -> pd.DataFrame:
     of_any_time: `sightings`, and those before.
     """
     newest = sightings[sightings["start"] == sightings["start"].max()]
-    before = of_any_time[of_any_time["end"] == sightings["start"].max()].set_index("zip_code")["count"]
+    before = of_any_time[of_any_time["end"] == sightings["start"].max()].groupby("zip_code")["count"].sum()
     ranking = newest.rename(columns={"zip_code": "name"}).sort_values(["count", "name"], ascending=[False, True]).head(MAX_RANKING)
     return ranking.assign(before=ranking["name"].map(before).fillna(0).astype("int64"))[["name", "count", "before"]]
 

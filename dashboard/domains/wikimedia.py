@@ -105,9 +105,10 @@ def bots_and_humans(edits: pd.DataFrame) -> pd.DataFrame:
     length, slide = edits["end"].iloc[-1] - edits["start"].iloc[-1], edits["start"].diff().mode().min()
     if len(edits) > 1 and slide >= pd.Timedelta(seconds=1):
         # Windows begin at multiples of their slide. One that does not, of another program, stays between them.
-        first, last = edits["start"].min().ceil(slide), edits["start"].max()
-        starts = pd.date_range(first, last, freq=slide, name="start", unit="ms").union(pd.DatetimeIndex(edits["start"]))
-        edits = edits.set_index("start")[["bots", "humans"]].reindex(starts, fill_value=0).reset_index()
+        edits = edits.groupby("start")[["bots", "humans"]].last()  # of windows of two lengths, as after a change in the code
+        first, last = edits.index[0].ceil(slide), edits.index[-1]
+        starts = pd.date_range(first, last, freq=slide, name="start", unit="ms").union(pd.DatetimeIndex(edits.index))
+        edits = edits.reindex(starts, fill_value=0).reset_index()
         edits = edits.assign(end=edits["start"] + length)
     return edits.melt(id_vars=["start", "end"], value_vars=list(_LINES.values()), var_name="name", value_name="count")
 

@@ -41,6 +41,14 @@ def test_the_busiest_zip_codes_are_those_of_the_newest_hour_with_the_hour_before
     assert ranking.to_dict("records") == [{"name": "94110", "count": 7, "before": 0}, {"name": "94107", "count": 3, "before": 50}]
 
 
+def test_windows_of_two_lengths_before_the_newest_hour_are_added_up():
+    """After a change of their length in the code, a table holds both kinds."""
+    half_hour = sightings(("94107", 0.5, 2)).assign(end=pd.Timestamp(NOON))
+    ranking = nest.busiest(newest := sightings(("94107", 0, 3)), pd.concat([newest, sightings(("94107", 1, 50)), half_hour]))
+
+    assert ranking.to_dict("records") == [{"name": "94107", "count": 3, "before": 52}]
+
+
 def test_zip_codes_beyond_the_largest_are_added_up_as_others():
     largest = [(f"9410{place}", 0, 100 - place) for place in range(charts.MAX_SERIES)]
     series, names = over_time(sightings(*largest, ("94601", 0, 4), ("94602", 0, 5)))

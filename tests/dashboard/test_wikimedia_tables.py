@@ -12,11 +12,11 @@ from infrastructure.kafka.follower import Snapshot
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 
-def edits(*rows):
-    """(seconds after noon, requested_by, count) of windows of 60 s."""
+def edits(*rows, length=60):
+    """(seconds after noon, requested_by, count) of windows of so many seconds."""
     starts = [NOON + timedelta(seconds=seconds) for seconds, _, _ in rows]
     made = tuple(
-        {"start": start, "end": start + timedelta(seconds=60), "requested_by": who, "counts": count}
+        {"start": start, "end": start + timedelta(seconds=length), "requested_by": who, "counts": count}
         for (_, who, count), start in zip(rows, starts, strict=True)
     )
     return wikimedia.edits_of(Snapshot("kafka", "topic", rows=made))
@@ -55,6 +55,11 @@ def test_overlapping_windows_stay_apart_and_are_not_added_up():
 def test_a_window_without_edits_between_others_counts_none():
     over = edits((0, "Bot", 5), (30, "Bot", 7), (120, "Bot", 6))
     assert points(wikimedia.bots_and_humans(over))["bots"] == [(0, 5), (30, 7), (60, 0), (90, 0), (120, 6)]
+
+
+def test_of_windows_that_begin_together_the_longer_one_is_drawn():
+    over = pd.concat([edits((0, "Bot", 5)), edits((0, "Bot", 9), length=90), edits((30, "Bot", 7), (60, "Bot", 6), (120, "Bot", 8))])
+    assert points(wikimedia.bots_and_humans(over))["bots"] == [(0, 9), (30, 7), (60, 6), (90, 0), (120, 8)]
 
 
 def test_a_window_is_whole_when_a_newer_one_begins_after_it():
