@@ -94,7 +94,7 @@ def over_time_chart(snapshot: Snapshot, period: Period, boroughs: tuple[str, ...
 
 @per_snapshot
 def hours_chart(snapshot: Snapshot, period: Period, boroughs: tuple[str, ...]) -> charts.Spec:
-    return charts.hours_of_day(by_hour_of_day(chosen_of(snapshot, period, boroughs)))
+    return charts.hours_of_day(by_hour_of_day(chosen_of(snapshot, period, boroughs), period.of(rides_of(snapshot))))
 
 
 @per_snapshot
@@ -121,13 +121,14 @@ def by_borough(rides: pd.DataFrame) -> pd.DataFrame:
     return totals[["borough", "trips"]].assign(**{name: totals[total] / totals["trips"] for name, total in averages.items()})
 
 
-def by_hour_of_day(rides: pd.DataFrame) -> pd.DataFrame:
-    """The average number of trips in each hour of the day (0 to 23), over the hours replayed: hour, trips.
+def by_hour_of_day(rides: pd.DataFrame, of_all: pd.DataFrame) -> pd.DataFrame:
+    """The average number of trips in each hour of the day (0 to 23), over the hours of `of_all`: hour, trips.
 
-    The windows of `rides` must be parts of an hour, or whole ones.
+    of_all: the rides from all boroughs. The windows must be parts of an hour, or whole ones.
     """
-    hours = rides.groupby(rides["start"].dt.floor("h"))["trips"].sum().reset_index()
-    return hours.groupby(hours["start"].dt.hour.rename("hour"))["trips"].mean().reindex(range(24), fill_value=0).reset_index()
+    hours = pd.Index(of_all["start"].dt.floor("h").unique(), name="hour")
+    trips = rides.groupby(rides["start"].dt.floor("h"))["trips"].sum().reindex(hours, fill_value=0)
+    return trips.groupby(hours.hour).mean().reindex(range(24), fill_value=0).reset_index()
 
 
 @refreshing

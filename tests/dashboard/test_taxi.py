@@ -142,7 +142,14 @@ def test_an_average_hour_is_told_only_of_windows_that_are_its_parts(write, until
 def test_the_windows_of_an_hour_are_added_up_before_the_average_of_days():
     starts = [FRIDAY + timedelta(days=days, minutes=minutes) for days, minutes in ((0, 0), (0, 30), (1, 0))]
     rides = pd.DataFrame({"start": pd.to_datetime(starts), "trips": [10, 20, 50]})
-    assert taxi.by_hour_of_day(rides)["trips"][FRIDAY.hour] == 40
+    assert taxi.by_hour_of_day(rides, rides)["trips"][FRIDAY.hour] == 40
+
+
+def test_an_hour_without_trips_from_a_borough_counts_in_its_average():
+    starts = pd.to_datetime([FRIDAY + timedelta(days=days) for days in range(3)])
+    all_boroughs = pd.DataFrame({"start": starts, "trips": [90, 90, 90]})
+    staten_island = pd.DataFrame({"start": starts[:1], "trips": [6]})
+    assert taxi.by_hour_of_day(staten_island, all_boroughs)["trips"][FRIDAY.hour] == 2
 
 
 def test_a_borough_can_be_chosen(write, until):
