@@ -1,5 +1,6 @@
 """Writes to Kafka what the pipeline tells of its queries."""
 
+import time
 from datetime import UTC, datetime, timedelta
 
 import orjson
@@ -20,8 +21,10 @@ class QueryTopics:
             Producer({"bootstrap.servers": bootstrap_servers, "linger.ms": 0, "message.max.bytes": 10_000_000}),
         )
 
-    def write(self, kind, key, value, headers=None):
-        self._producer.produce(self.names[kind], key=key, value=value, headers=headers)
+    def write(self, kind, key, value, headers=None, ahead_seconds=0):
+        """Writes a record. ahead_seconds: of the clock of its writer."""
+        timestamp_ms = round((time.time() + ahead_seconds) * 1000)
+        self._producer.produce(self.names[kind], key=key, value=value, headers=headers, timestamp=timestamp_ms)
         assert self._producer.flush(RETRY_SECONDS) == 0, f"Kafka did not take a record in {RETRY_SECONDS} s"
 
     def state(self, query="counts", state="running", operators=(), **fields):
@@ -70,6 +73,6 @@ class QueryTopics:
         }
         self.write("metrics", query, orjson.dumps(event | {"source_lag": {"a-0": 5}, "state_bytes": 1000} | fields))
 
-    def letter(self, value, reason="not JSON", topic="nest-logs"):
+    def letter(self, value, reason="not JSON", topic="nest-logs", ahead_seconds=0):
         told = {"topic": topic, "partition": "0", "offset": "12", "timestamp": ago(seconds=9), "reason": reason}
-        self.write("letters", "key", value, headers=[(name, text.encode()) for name, text in told.items()])
+        self.write("letters", "key", value, [(name, text.encode()) for name, text in told.items()], ahead_seconds)

@@ -1,6 +1,7 @@
 """The dead letters on the Health page. Their bytes are untrusted: shown as text or hex, never as markup, and of limited size."""
 
 from collections.abc import Sequence, Sized
+from datetime import datetime
 from typing import Literal
 
 import pandas as pd
@@ -40,18 +41,21 @@ def dead_letters() -> None:
     with panel(st.container(), "Dead letters", origin=UNUSABLE):
         show_problem(snapshot)
         held = _held(snapshot)
-        if not held:
-            st.caption("None in the last 30 days: every record could be used.")
-        else:
+        if held:
             _show(held, kafka if snapshot.error is None else None)
+        elif snapshot.is_read:
+            st.caption("None in the last 30 days: every record could be used.")
 
 
 def _held(snapshot: Snapshot) -> tuple[Row, ...]:
     """The letters shown, newest first."""
     held: tuple[Row, ...] = st.session_state.get(_HELD, ())
-    newest_held = held[0]["letter_offset"] if held else -1
-    newer = sum(row["letter_offset"] > newest_held for row in snapshot.rows)
-    is_another_topic = bool(held and snapshot.rows) and snapshot.rows[-1]["letter_offset"] < newest_held
+    written_at = {row["letter_offset"]: row["at"] for row in snapshot.rows}
+    newest_held = max((row["letter_offset"] for row in held), default=-1)  # not the last one written, if the clocks of writers differ
+    newer = sum(offset > newest_held for offset in written_at)
+    is_another_topic = max(written_at, default=newest_held) < newest_held or any(
+        written_at.get(row["letter_offset"], row["at"]) != row["at"] for row in held
+    )
     label = f"Show {formats.several(newer, 'newer one', 'newer ones')}" if newer else "No newer ones"
     is_asked = bool(held) and st.button(label, disabled=not newer, key="health-newer", icon=":material/refresh:")
     if is_asked or not held or is_another_topic:
@@ -125,7 +129,7 @@ def _show_letter(listed: Sequence[Row], kafka: KafkaCluster | None) -> None:
     row = by_offset[chosen]
     size = "null" if row["bytes"] is None else formats.several(row["bytes"], "byte", "bytes")
     st.text(f"{row['reason']}\n{source_of(row)}, written there at {row['timestamp'] or 'an unknown time'}, {size}")
-    whole = _whole_or_error(kafka, chosen) if kafka is not None and row["bytes"] else None
+    whole = _whole_or_error(kafka, row) if kafka is not None and row["bytes"] else None
     if whole is not None:
         # Not a function: Streamlit refuses a click on its button once this section has been drawn again.
         st.download_button(
@@ -146,13 +150,13 @@ def _show_letter(listed: Sequence[Row], kafka: KafkaCluster | None) -> None:
 
 
 @st.cache_data(max_entries=2, show_spinner="reading it from Kafka")
-def _whole(kafka: KafkaCluster, letter_offset: int) -> bytes:
+def _whole(kafka: KafkaCluster, letter_offset: int, at: datetime) -> bytes:  # noqa: ARG001 - tells letters of topics of one name apart
     return whole_letter(kafka, TOPIC, letter_offset) or b""
 
 
-def _whole_or_error(kafka: KafkaCluster, letter_offset: int) -> bytes | None:
+def _whole_or_error(kafka: KafkaCluster, letter: Row) -> bytes | None:
     try:
-        return _whole(kafka, letter_offset)
+        return _whole(kafka, letter["letter_offset"], letter["at"])
     except StreamgaugeError as error:
         st.error(formats.plain(str(error)))
         return None

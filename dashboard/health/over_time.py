@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 import streamlit as st
@@ -46,8 +47,10 @@ def show_history(snapshot: Snapshot, worst_first: Sequence[str]) -> None:
     """Draws the section. snapshot: of the newest events of the queries. worst_first: their names, of which the first few are shown at first."""
     show_problem(snapshot)
     history = history_of(snapshot)
+    history = history[history["at"] > datetime.now(UTC) - HISTORY]  # the reader keeps older events until newer ones come
     if history.empty:
-        st.caption(f"No micro-batch in the last {duration(HISTORY)}.")
+        if snapshot.is_read:
+            st.caption(f"No micro-batch in the last {duration(HISTORY)}.")
         return
     by_measure, by_query, by_all = st.columns([4, 3, 1], vertical_alignment="bottom")
     title = by_measure.segmented_control("Measure", list(MEASURES), default=_RATE, required=True, key="measure", bind="query-params")

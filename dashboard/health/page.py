@@ -27,7 +27,7 @@ METRICS_TOPIC = STREAMING_METRICS.name
 ALERTS_TOPIC = ALERTS.name
 STATES = Origin(QUERY_STATES, "", "QueryStates", "pipeline/monitoring/query_states.py")
 TOLD = Origin(ALERTS, "", "Alerts", "pipeline/monitoring/alerts.py")
-NEWEST_ALERTS = Recent(records=200)
+NEWEST_ALERTS, _NOTHING = Recent(records=200), "\N{EN DASH}"
 _WAITING = (
     "The state of each query appears here once it has been started. `streamgauge demo` starts everything, `streamgauge run` the queries."
 )
@@ -137,7 +137,8 @@ def _show_totals(found: Sequence[QueryStatus], alerts: Snapshot, letters: Snapsh
     day_ago = now - timedelta(days=1)
     levels = [row["level"] for row in alerts.rows if row["time"] > day_ago]
     more = "+" if len(levels) >= NEWEST_ALERTS.records else ""
-    written = max((row["letter_offset"] + 1 for row in letters.rows), default=0)
+    alerted = formats.count(len(levels) - levels.count("resolved")) + more
+    written = formats.count(max((row["letter_offset"] + 1 for row in letters.rows), default=0))
     worst = max(found, key=lambda status: status.lag or 0)
     totals = [
         (
@@ -148,8 +149,8 @@ def _show_totals(found: Sequence[QueryStatus], alerts: Snapshot, letters: Snapsh
         ("Rows in, per second", formats.count(round(sum(status.input_rows_per_second or 0 for status in found))), "over all queries"),
         ("Largest lag", formats.count(worst.lag or 0), "records, of one query"),
         ("Too late", formats.count(sum(status.late_rows or 0 for status in found)), "rows, since the start"),
-        ("Dead letters", formats.count(written), "in all"),
-        ("Alerts", formats.count(len(levels) - levels.count("resolved")) + more, "in 24 hours"),
+        ("Dead letters", written if letters.is_read else _NOTHING, "in all"),
+        ("Alerts", alerted if alerts.is_read else _NOTHING, "in 24 hours"),
     ]
     show_totals(totals)
 
@@ -217,7 +218,8 @@ def _show_state(found: Sequence[QueryStatus]) -> None:
 def _show_alerts(snapshot: Snapshot) -> None:
     show_problem(snapshot)
     if not snapshot.rows:
-        st.caption("None in the last 30 days." if snapshot.is_read else "Reading them from Kafka.")
+        if not snapshot.error:
+            st.caption("None in the last 30 days." if snapshot.is_read else "Reading them from Kafka.")
         return
     frame = pd.DataFrame(list(reversed(snapshot.rows)), columns=["time", "level", "query", "what", "detail"])
     is_dark = st.context.theme.type == "dark"

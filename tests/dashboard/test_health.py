@@ -1,7 +1,9 @@
 """The Health page, on a real broker: what runs and what does not, measures over time, alerts, dead letters."""
 
+import dataclasses
 import os
 import re
+from datetime import UTC, datetime
 
 import orjson
 import pytest
@@ -12,7 +14,11 @@ from query_topics import ago
 from running import RETRY_SECONDS
 from streamlit.testing.v1 import AppTest
 
+from contract.create_topics import create_topics
+from contract.topics import DEAD_LETTERS
 from dashboard import formats
+from dashboard.health import dead_letters as health_dead_letters
+from dashboard.health import page as health
 
 MARKUP = "<b>**bold** ![image](http://127.0.0.1/)</b>"
 
@@ -152,6 +158,14 @@ def test_micro_batches_are_drawn_and_can_be_narrowed_to_a_query(kafka, page_with
     assert not page.exception
 
 
+def test_what_was_told_a_while_ago_is_not_drawn_as_of_the_last_minutes(kafka, page_with):
+    kafka.state("counts")
+    kafka.progress("counts", time=ago(minutes=20))
+    kafka.progress("archive")
+    page = page_with(lambda page: any(select.key == "query" for select in page.multiselect))
+    assert page.multiselect(key="query").options == ["archive"]
+
+
 def test_alerts_are_listed_newest_first_and_what_is_no_alert_is_left_out(kafka, page_with):
     kafka.state("counts")
     for level, what in (("warning", "started again"), ("error", MARKUP)):
@@ -210,11 +224,61 @@ def test_the_list_stands_still_until_newer_letters_are_asked_for(kafka, page_wit
     assert [letter for letter, _, _ in listed_letters(page)] == [1, 0]
 
 
+def test_letters_of_writers_whose_clocks_differ_are_newer_once(kafka, page_with):
+    kafka.letter(b"one", ahead_seconds=60)
+    kafka.letter(b"two")
+    page = page_with(lambda page: any("Letter" in frame.value for frame in page.dataframe) and len(listed_letters(page)) == 2)
+    assert drawn(page).button(key="health-newer").label == "No newer ones"
+
+
+def test_letters_of_a_topic_that_was_made_anew_take_the_place_of_those_before(kafka, page_with, settings, until):
+    for value in (b"one", b"two"):
+        kafka.letter(value)
+    page = page_with(lambda page: page.selectbox and len(page.selectbox(key="health-letter").options) == 2)
+    page.selectbox(key="health-letter").set_value(0).run()
+    assert page.code[-1].value == "one"
+    admin, name = settings.kafka.admin(), kafka.names["letters"]
+    admin.delete_topics([name])[name].result(RETRY_SECONDS)
+    until(lambda: admin.list_topics(timeout=RETRY_SECONDS).topics, lambda topics: name not in topics, f"{name} was to be deleted")
+    create_topics(settings.kafka, [dataclasses.replace(DEAD_LETTERS, plain_name=name)])
+    kafka.letter(b"three")
+    page_with(lambda page: page.code and page.code[-1].value == "three")
+
+
+def test_letters_of_another_topic_are_not_kept_beside_its_newer_ones():
+    def script():
+        import streamlit as st
+
+        from dashboard.health.dead_letters import _held
+        from infrastructure.kafka.follower import Snapshot
+
+        st.text(" ".join(letter["text"] for letter in _held(Snapshot("kafka", "letters", rows=st.session_state["rows"]))))
+
+    def letters(hour, *texts):
+        at = datetime(2026, 11, 21, hour, tzinfo=UTC)
+        return tuple({"letter_offset": offset, "at": at, "text": text} for offset, text in enumerate(texts))
+
+    page = AppTest.from_function(script, default_timeout=RETRY_SECONDS)
+    for rows, shown in ((letters(10, "one"), "one"), (letters(12, "two", "three"), "three two")):
+        page.session_state["rows"] = rows
+        assert page.run().text[0].value == shown
+
+
 def test_a_large_letter_is_shown_in_part(kafka, page_with):
     kafka.letter(b"start" + b"x" * 1_000_000)
     page = page_with(lambda page: page.code)
     assert len(page.code[-1].value) == 256 * 1024
     assert absent(texts(page), "262,144", "1,000,005") == []
+
+
+def test_topics_that_cannot_be_read_are_not_called_empty(kafka, page_with, monkeypatch):
+    monkeypatch.setattr(health, "METRICS_TOPIC", "no-metrics")
+    monkeypatch.setattr(health, "ALERTS_TOPIC", "no-alerts")
+    monkeypatch.setattr(health_dead_letters, "TOPIC", "no-letters")
+    kafka.state("counts")
+    page = page_with(lambda page: texts(page).count("Not current") == 3)
+    assert absent(texts(page), *(untrue := ("None in the last", "No micro-batch", "Reading them"))) == list(untrue)
+    assert {metrics(page)[name] for name in ("Dead letters", "Alerts")} == {"\N{EN DASH}"}
 
 
 def test_a_kafka_that_does_not_answer_is_named_once(monkeypatch, page_with):
