@@ -107,7 +107,7 @@ def page() -> None:
         )
         return
     noun = noun_of(sightings["start"].max(), sightings["end"].max())
-    _show_totals(sightings, matching_of(snapshot, filters), noun)
+    _show_totals(sightings, matching_of(snapshot, filters), sightings_of(snapshot)["start"].max(), noun)
     left, right = st.columns([2, 3])
     with panel(
         left,
@@ -167,14 +167,14 @@ def _map(chosen: pd.DataFrame, hour: pd.Timestamp | None) -> tuple[charts.Spec, 
     return spec, int(elsewhere["count"].sum())
 
 
-def _show_totals(sightings: pd.DataFrame, of_any_time: pd.DataFrame, noun: str) -> None:
+def _show_totals(sightings: pd.DataFrame, of_any_time: pd.DataFrame, current: pd.Timestamp, noun: str) -> None:
     newest, end = sightings["start"].max(), sightings["end"].max()
     in_newest = sightings.loc[sightings["start"] == newest, "count"].sum()
     before = of_any_time.loc[of_any_time["end"] == newest, "count"].sum()
     unknown = sightings.loc[sightings["zip_code"] == UNKNOWN, "count"].sum()
     totals = [
         (
-            f"Newest {noun}, so far" if newest == of_any_time["start"].max() else f"Last of these {noun}s",
+            f"Newest {noun}, so far" if newest == current else f"Last of these {noun}s",
             in_newest,
             formats.window(newest, end),
         ),

@@ -157,6 +157,14 @@ def test_filters_narrow_the_table_and_keep_their_choice_while_new_zip_codes_come
     assert page.metrics["All of these hours"] == "7"
 
 
+def test_an_hour_that_is_the_last_one_of_the_chosen_zip_codes_only_is_not_called_the_newest(topic, page):
+    topic.count("94107", 7)
+    topic.count("94110", 5, start=BEFORE_NOON)
+    page.until(lambda seen: seen.metrics.get("All of these hours") == "12", "both counts were to appear")
+    page.app.multiselect(key="zip").set_value(["94110"])
+    assert page.look().metrics["Last of these hours"] == "5"
+
+
 def test_a_topic_that_is_read_while_its_paused_page_is_drawn_is_shown(topic, page, monkeypatch, until):
     topic.count("94107", 7)
 
