@@ -2,7 +2,7 @@
 
 import json
 import re
-from datetime import datetime
+from datetime import datetime, timedelta
 
 
 def clock(moment: datetime) -> str:
@@ -11,13 +11,15 @@ def clock(moment: datetime) -> str:
 
 
 def window(start: datetime, end: datetime) -> str:
-    """A window within one day, with an en dash: "21 Nov, 10:00-11:00"."""
-    return f"{start.day} {start:%b, %H:%M}\N{EN DASH}{end:%H:%M}"
+    """A window, with an en dash: "21 Nov, 10:00-11:00". See `hours`."""
+    return f"{start.day} {start:%b}, {hours(start, end)}"
 
 
 def hours(start: datetime, end: datetime) -> str:
-    """The hours of a window, with an en dash: "10:00-11:00"."""
-    return f"{start:%H:%M}\N{EN DASH}{end:%H:%M}"
+    """The hours of a window, with an en dash: "10:00-11:00". With seconds if it has any, and with the day of its end if it is as long as a day."""
+    times = "%H:%M:%S" if start.second or end.second else "%H:%M"
+    day_of_end = f"{end.day} {end:%b}, " if end - start >= timedelta(days=1) else ""
+    return f"{start:{times}}\N{EN DASH}{day_of_end}{end:{times}}"
 
 
 def seconds_window(start: datetime, end: datetime) -> str:

@@ -59,6 +59,11 @@ def test_only_what_could_be_markup_is_escaped():
 
 
 def test_windows_clocks_and_counts():
-    assert formats.window(NOON, NOON + timedelta(hours=1)) == "21 Nov, 12:00\N{EN DASH}13:00"
+    lengths = timedelta(hours=1), timedelta(seconds=20), timedelta(days=1)
+    assert [formats.window(NOON, NOON + length) for length in lengths] == [
+        "21 Nov, 12:00\N{EN DASH}13:00",
+        "21 Nov, 12:00:00\N{EN DASH}12:00:20",
+        "21 Nov, 12:00\N{EN DASH}22 Nov, 12:00",
+    ]
     assert formats.clock(NOON) == "2026-11-21 12:00:00 UTC"
     assert [formats.several(number, "value", "values") for number in (0, 1, 1_234)] == ["0 values", "1 value", "1,234 values"]
