@@ -122,7 +122,7 @@ def page() -> None:
     ):
         alt = f"Stacked bars: people seen per {noun}, by zip code"
         show_clickable(over_time_chart(snapshot, filters), key="over-time", alt=alt, on_click=go_to)
-    show_cameras(snapshot.kafka, filters.zip_codes)
+    show_cameras(snapshot, filters.zip_codes)
     left, right = st.columns(2)
     with panel(left, "Where", origin=COUNTED):
         _show_map(snapshot, filters, noun)

@@ -10,8 +10,8 @@ from dashboard import formats
 from dashboard.origin import Origin
 from dashboard.page_head import panel
 from dashboard.reading.reader import follow
-from dashboard.reading.states import show_unreadable
-from infrastructure.kafka.cluster import KafkaCluster
+from dashboard.reading.states import show_problem
+from infrastructure.kafka.follower import Snapshot
 from infrastructure.text import duration
 
 ROWS_LISTED = 200
@@ -34,11 +34,11 @@ def offline_now(cameras: pd.DataFrame) -> pd.DataFrame:
     return offline.assign(lasts=[duration(pd.Timedelta(now - since).to_pytimedelta()) for since in offline["since"]])
 
 
-def show_cameras(kafka: KafkaCluster, zip_codes: Collection[str]) -> None:
+def show_cameras(of_page: Snapshot, zip_codes: Collection[str]) -> None:
     """Draws both tables, once there is a camera in `zip_codes`; none are all."""
-    followed = (follow(kafka, NEST_CAMERA_STATUS).snapshot, follow(kafka, NEST_CAMERA_ALERTS).snapshot)
+    followed = tuple(follow(of_page.kafka, topic).snapshot for topic in (NEST_CAMERA_STATUS, NEST_CAMERA_ALERTS))
     for snapshot in followed:
-        show_unreadable(snapshot)
+        show_problem(snapshot, of_page)
     cameras, alerts = ([row for row in one.rows if not zip_codes or row["zip_code"] in zip_codes] for one in followed)
     if not cameras:
         return

@@ -18,7 +18,7 @@ from dashboard.origin import Origin
 from dashboard.page_head import dashboard_settings, panel, refreshing, show_totals, snapshot_under
 from dashboard.periods import Period, choose_hour, choose_period, go_to
 from dashboard.reading.reader import follow
-from dashboard.reading.states import show_unreadable
+from dashboard.reading.states import show_problem
 from dashboard.windows import frame_of, newest, noun_of, of_hour, over_time, per_window
 from infrastructure.kafka.follower import Snapshot, per_snapshot
 from infrastructure.rows import Row
@@ -178,11 +178,11 @@ def _show(snapshot: Snapshot) -> None:
         with panel(right, "Busiest hours", f"Trips in an average hour, by hour of the day, {ZONE}.", origin=COUNTED):
             st.vega_lite_chart(hours_chart(snapshot, *filters), width="stretch", alt="Bars: trips by hour of the day")
     flows = follow(snapshot.kafka, FLOWS).snapshot
-    show_unreadable(flows)
+    show_problem(flows, snapshot)
     if flows.rows:
         with panel(st.container(), "From borough to borough", origin=FROM_TO, of=flows):
             _show_flows(flows_of(flows, *filters))
-    show_sessions(snapshot.kafka, *filters, hour, end - start, ZONE)
+    show_sessions(snapshot, *filters, hour, end - start, ZONE)
 
 
 def _show_flows(table: pd.DataFrame) -> None:

@@ -12,9 +12,8 @@ from dashboard.origin import Origin
 from dashboard.page_head import panel
 from dashboard.periods import Period
 from dashboard.reading.reader import follow
-from dashboard.reading.states import show_unreadable
+from dashboard.reading.states import show_problem
 from dashboard.windows import frame_of, of_hour
-from infrastructure.kafka.cluster import KafkaCluster
 from infrastructure.kafka.follower import Snapshot, per_snapshot
 
 TOPIC = TAXI_ZONE_SESSIONS_EARLY
@@ -56,11 +55,11 @@ def map_of(
 
 
 def show_sessions(
-    kafka: KafkaCluster, period: Period, boroughs: tuple[str, ...], hour: pd.Timestamp | None, length: timedelta, zone: str
+    of_page: Snapshot, period: Period, boroughs: tuple[str, ...], hour: pd.Timestamp | None, length: timedelta, zone: str
 ) -> None:
     """Draws the sessions of the period, once there is one in `boroughs`; none are all. hour, length: of the window that the map shows. zone: the time zone."""
-    snapshot = follow(kafka, TOPIC).snapshot
-    show_unreadable(snapshot)
+    snapshot = follow(of_page.kafka, TOPIC).snapshot
+    show_problem(snapshot, of_page)
     sessions = chosen_of(snapshot, period, boroughs)
     if sessions.empty:
         return

@@ -32,7 +32,7 @@ from dashboard.overview.flow import Flow, drawing, table_of
 from dashboard.page_head import refreshing, snapshot_under
 from dashboard.reading.polls import Poll, current_statuses, source_ends
 from dashboard.reading.reader import follow, follow_recent
-from dashboard.reading.states import show_unreadable
+from dashboard.reading.states import show_problem
 from dashboard.verdicts import TOPIC as VERDICTS_TOPIC
 from infrastructure.kafka.cluster import KafkaCluster
 from infrastructure.rows import Row
@@ -66,7 +66,7 @@ def _show(pages: Mapping[str, st.Page], glances: Mapping[str, LookAt]) -> None:
         return
     seen = _Seen(snapshot.kafka, snapshot.rows)
     for one in seen.snapshots:
-        show_unreadable(one)
+        show_problem(one, snapshot)
     broken = [status.query for status in seen.statuses if status.state in {FAILED, SILENT}]
     if broken:
         st.error(
@@ -107,7 +107,7 @@ class _Seen:
         events = follow_recent(kafka, METRICS_TOPIC, RECENT, decode_point).snapshot
         verdicts = follow(kafka, VERDICTS_TOPIC).snapshot
         letters = follow_recent(kafka, LETTERS_TOPIC, LETTERS, decode_letter).snapshot
-        self.snapshots = (events, verdicts)
+        self.snapshots = (events, verdicts, letters)
         history = history_of(events)
         self.rows_out, self.too_late = rows_out(history, self.now), too_late(history, self.now)
         self.verdicts = verdicts.rows

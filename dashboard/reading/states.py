@@ -111,8 +111,8 @@ def show_unreadable(snapshot: Snapshot) -> None:
         st.dataframe(pd.DataFrame({"key": keys, "reason": list(snapshot.unreadable.values())}), hide_index=True)
 
 
-def show_problem(snapshot: Snapshot) -> None:
-    """Draws why one part of a page is not current or not complete, if it is not."""
-    if snapshot.error is not None:
+def show_problem(snapshot: Snapshot, of_page: Snapshot | None = None) -> None:
+    """Draws why one part of a page is not current or not complete, if it is not. of_page: what the page's head is about, which tells its own error."""
+    if snapshot.error is not None and (of_page is None or of_page.error is None):
         st.caption(f":red[Not current:] {formats.plain(snapshot.error)}")
     show_unreadable(snapshot)

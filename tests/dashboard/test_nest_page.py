@@ -1,5 +1,6 @@
 """The Nest page in each of its states, through Streamlit's AppTest, over a real topic."""
 
+import dataclasses
 import json
 import os
 import threading
@@ -13,7 +14,9 @@ from pages import drawn
 from running import RETRY_SECONDS
 from streamlit.testing.v1 import AppTest
 
+from contract.domains.nest import NEST_CAMERA_STATUS
 from dashboard import formats, page_head
+from dashboard.domains import nest_cameras
 from dashboard.reading.reader import follow
 from infrastructure.kafka.cluster import KafkaCluster
 
@@ -244,6 +247,12 @@ def test_drawing_again_and_more_visitors_start_no_thread_and_no_consumer(topic, 
     assert names == sorted(set(names)), "one for each topic of the page"
     assert set(threading.enumerate()) <= threads
     assert makers <= followers, "only what follows a topic may make a consumer, for it reconnects"
+
+
+def test_a_table_of_cameras_that_cannot_be_read_is_told(topic, page, monkeypatch):
+    monkeypatch.setattr(nest_cameras, "NEST_CAMERA_STATUS", dataclasses.replace(NEST_CAMERA_STATUS, plain_name="no-cameras"))
+    topic.count("94107", 7)
+    page.until(lambda seen: seen.metrics and r"no topic no\-cameras" in seen.texts, "the missing topic was to be named")
 
 
 def test_cameras_that_are_offline_and_their_alerts_follow_the_zip_codes(topic, camera_topics, page):

@@ -52,6 +52,20 @@ def test_rows_from_before_the_connection_was_lost_are_called_so():
     assert absent(message.value, "No Kafka answers", "1 min", r"\[a\]\(b\)") == []
 
 
+def test_an_error_that_the_head_of_the_page_tells_is_not_repeated_for_a_part():
+    def script():
+        from dashboard.reading import states
+        from infrastructure.kafka.follower import Snapshot
+
+        cameras = Snapshot("kafka", "cameras", error="no topic cameras")
+        states.show_problem(cameras, Snapshot("kafka", "counts", is_read=True))
+        states.show_problem(cameras, Snapshot("kafka", "counts", error="no Kafka answers"))
+
+    (caption,) = AppTest.from_function(script, default_timeout=RETRY_SECONDS).run().caption
+
+    assert caption.value == ":red[Not current:] no topic cameras"
+
+
 def test_only_what_could_be_markup_is_escaped():
     assert formats.plain("[a](b) *c* $d$ :e: f_g") == r"\[a\]\(b\) \*c\* \$d\$ \:e\: f\_g"
     other = "\N{LEFT DOUBLE QUOTATION MARK}हिन्दी\N{RIGHT DOUBLE QUOTATION MARK} \N{EN DASH} 5 €"
