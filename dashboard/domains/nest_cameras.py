@@ -61,7 +61,7 @@ def _show_offline(cameras: pd.DataFrame) -> None:
 
 
 def _show_alerts(alerts: pd.DataFrame) -> None:
-    kinds = st.pills("Alerts", _ALERTS, selection_mode="multi", key="nest-alerts", label_visibility="collapsed")
+    kinds = st.pills("Alerts", _ALERTS, selection_mode="multi", key="alert", bind="query-params", label_visibility="collapsed")
     listed = alerts[alerts["alert"].isin(kinds or _ALERTS)].sort_values("since", ascending=False)
     st.dataframe(
         listed.head(ROWS_LISTED)[["since", "alert", "device_id", "zip_code"]],

@@ -66,8 +66,12 @@ def _held(snapshot: Snapshot) -> tuple[Row, ...]:
 def _show(held: Sequence[Row], kafka: KafkaCluster | None) -> None:
     """Draws the letters. kafka: None while it cannot be read; only the excerpts are shown then."""
     by_reason, by_source = st.columns(2)
-    reasons = by_reason.multiselect("Reasons", sorted({row["reason"] for row in held}), placeholder="all", key="health-reasons")
-    sources = by_source.multiselect("Sources", sorted({str(row["topic"]) for row in held}), placeholder="all", key="health-sources")
+    reasons = by_reason.multiselect(
+        "Reasons", sorted({row["reason"] for row in held}), placeholder="all", key="reason", bind="query-params"
+    )
+    sources = by_source.multiselect(
+        "Sources", sorted({str(row["topic"]) for row in held}), placeholder="all", key="source", bind="query-params"
+    )
     listed = [row for row in held if (not reasons or row["reason"] in reasons) and (not sources or str(row["topic"]) in sources)]
     of = f"the newest {formats.count(NEWEST.records)}" if len(held) == NEWEST.records else formats.count(len(held))
     st.caption(f"{formats.count(len(listed))} of {of}, newest first.")

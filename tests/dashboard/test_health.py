@@ -205,10 +205,10 @@ def test_dead_letters_are_listed_filtered_and_shown_as_text_or_bytes(kafka, page
     assert listed_letters(page)[0] == (2, "empty", "nyc-taxi-0 @ 12")
     assert "It is empty." in texts(page)
 
-    page.multiselect(key="health-sources").set_value(["nest-logs"]).run()
+    page.multiselect(key="source").set_value(["nest-logs"]).run()
     assert [letter for letter, _, _ in listed_letters(page)] == [1, 0]
     assert page.code[-1].value == r"b'\xff\xfe\x00'"
-    page.multiselect(key="health-reasons").set_value(["not JSON"]).run()
+    page.multiselect(key="reason").set_value(["not JSON"]).run()
     assert [letter for letter, _, _ in listed_letters(page)] == [0]
     assert page.code[-1].value == MARKUP
     assert not any("bold" in element.value for element in [*page.markdown, *page.caption])
@@ -222,6 +222,13 @@ def test_the_list_stands_still_until_newer_letters_are_asked_for(kafka, page_wit
     assert [letter for letter, _, _ in listed_letters(page)] == [0]
     page.button(key="health-newer").click().run()
     assert [letter for letter, _, _ in listed_letters(page)] == [1, 0]
+
+
+def test_filters_of_dead_letters_are_part_of_the_address(kafka, page_with):
+    page_with(lambda _: True).query_params["source"] = "nyc-taxi"
+    for topic in ("nest-logs", "nyc-taxi"):
+        kafka.letter(b"{", topic=topic)
+    page_with(lambda page: any("Letter" in frame.value for frame in page.dataframe) and [one for one, _, _ in listed_letters(page)] == [1])
 
 
 def test_letters_of_writers_whose_clocks_differ_are_newer_once(kafka, page_with):

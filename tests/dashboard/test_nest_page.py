@@ -255,6 +255,18 @@ def test_a_table_of_cameras_that_cannot_be_read_is_told(topic, page, monkeypatch
     page.until(lambda seen: seen.metrics and r"no topic no\-cameras" in seen.texts, "the missing topic was to be named")
 
 
+def test_the_kinds_of_alerts_are_part_of_the_address(topic, camera_topics, page):
+    page.app.query_params["alert"] = "back"
+    status, alerts = camera_topics
+    since = f"{NOON:%Y-%m-%dT%H:%M:%SZ}"
+    for camera, alert in (("cam-0", "offline"), ("cam-1", "back")):
+        row = {"device_id": camera, "zip_code": "94107", "since": since, "state": "online", "reason": None, "last_seen": since}
+        status.write(camera, json.dumps(row))
+        alerts.write(camera, json.dumps({**row, "alert": alert, "incident": since}))
+    topic.count("94107", 1)
+    page.until(lambda seen: seen.rows("device_id", "alert") == [("cam-1", "back")], "only the alert of that kind was to be listed")
+
+
 def test_cameras_that_are_offline_and_their_alerts_follow_the_zip_codes(topic, camera_topics, page):
     status, alerts = camera_topics
     for number, (zip_code, state, minutes) in enumerate([("94107", "offline", 90), ("94107", "online", 0), ("94110", "offline", 15)]):
