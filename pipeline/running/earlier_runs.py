@@ -4,7 +4,6 @@ The lock of a checkpoint keeps a query from running twice in one STREAMGAUGE_HOM
 the topic, and write its own counts into the result topic of the first.
 """
 
-import contextlib
 import os
 import socket
 import time
@@ -16,6 +15,7 @@ import psutil
 
 from contract.query_status import HEARTBEAT_SECONDS, SILENT, QueryStatus, read_statuses
 from infrastructure.errors import StreamgaugeError
+from infrastructure.kafka.errors import KafkaRefuses
 from infrastructure.process.locks import InUse
 from infrastructure.process.stop_signals import StopRequest
 from infrastructure.settings import Settings
@@ -46,14 +46,18 @@ class EarlierRuns:
 def earlier_runs(queries: Collection[str], settings: Settings, say: Callable[[str], None], stop: StopRequest) -> EarlierRuns:
     """The runs of these queries that have not said that they stopped. This process has the locks of their checkpoints.
 
-    Empty if Kafka cannot be reached: each query finds that out by itself.
+    Empty if Kafka cannot be reached: each query finds that out by itself. Empty with a warning, if it does not let this client read the topic.
     """
 
     def read() -> list[QueryStatus]:
-        with contextlib.suppress(StreamgaugeError):
+        try:
             statuses = read_statuses(settings, say) if queries else []
-            return [status for status in statuses if status.query in queries and (status.has_process or status.state == SILENT)]
-        return []
+        except KafkaRefuses as error:
+            say(f"whether another process runs these queries is not known: {error}")
+            return []
+        except StreamgaugeError:
+            return []
+        return [status for status in statuses if status.query in queries and (status.has_process or status.state == SILENT)]
 
     runs = read()
     elsewhere = _alive(runs, read, say, stop)

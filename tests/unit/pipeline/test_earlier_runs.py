@@ -12,6 +12,7 @@ import pytest
 from auditing import Kafka
 from foreign_rows import example
 
+from infrastructure.kafka.errors import KafkaRefuses
 from infrastructure.process.stop_signals import StopRequest
 from infrastructure.text import utc_text
 from pipeline.running import earlier_runs as earlier
@@ -98,6 +99,17 @@ def test_each_process_on_another_host_is_waited_for(kafka):
 
     runs = earlier.earlier_runs((STATS, ARCHIVE), kafka.settings, lambda _: None, Stop())
     assert sorted(runs.elsewhere) == [ARCHIVE, STATS]
+
+
+def test_a_topic_that_this_client_may_not_read_is_a_warning(kafka, monkeypatch):
+    def refuse(*_):
+        msg = "Kafka does not allow it to read topic query-states"
+        raise KafkaRefuses(msg)
+
+    monkeypatch.setattr(earlier, "read_statuses", refuse)
+    said = []
+    assert found(kafka, say=said.append) == ([], False)
+    assert said == ["whether another process runs these queries is not known: Kafka does not allow it to read topic query-states"]
 
 
 def test_it_is_not_waited_for_a_host_that_is_silent(kafka):
