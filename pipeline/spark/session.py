@@ -77,13 +77,14 @@ _SOCKET_FOLDER_BYTES = 60
 
 # A corrupt length field makes the decoder allocate up to 2 GB, and the driver run out of memory.
 _AVRO_LIMITS = " ".join(f"-Dorg.apache.avro.limits.{kind}.maxLength={MAX_RECORD_BYTES}" for kind in ("string", "bytes", "collectionItems"))
-# Avro's fast reader keeps each parsed schema as long as Java runs (AVRO-4253), and each task of a query parses its schemas anew.
 # Half of a short run's CPU time is Java's second compiler. It is to compile what runs ten times as often as by default.
 _LATE_SECOND_COMPILER = " ".join(
     f"-XX:Tier4{name}Threshold={calls}"
     for name, calls in (("Invocation", 50_000), ("MinInvocation", 6_000), ("Compile", 150_000), ("BackEdge", 400_000))
 )
-_JAVA_OPTIONS = f"-Duser.timezone=UTC -Dorg.apache.avro.fastread=false {_LATE_SECOND_COMPILER} {_AVRO_LIMITS}"
+# Avro's fast reader keeps each parsed schema as long as Java runs (AVRO-4253), and each task of a query parses its schemas anew.
+# Spark's classes take 200 MB. With Java's default, 21 MB, a start takes four full collections.
+_JAVA_OPTIONS = f"-Duser.timezone=UTC -Dorg.apache.avro.fastread=false -XX:MetaspaceSize=256m {_LATE_SECOND_COMPILER} {_AVRO_LIMITS}"
 
 
 def spark_session(settings: Settings, *, in_real_time: bool = False) -> SparkSession:
