@@ -147,7 +147,9 @@ class Checkpoint:
         """The watermark, in ms, after batch `number`. None when its commit does not exist or has none."""
         path = self.folder / "commits" / str(number)
         text = text_of(path)
-        return None if text is None else _parsed(_lines(text, path)[1], path).get("nextBatchWatermarkMs")
+        if text is None or "nextBatchWatermarkMs" not in _parsed(line := _lines(text, path)[1], path):
+            return None
+        return _field(line, "nextBatchWatermarkMs", int, path)
 
 
 def last_entry(log: StoragePath, lines: int) -> int:
@@ -177,7 +179,7 @@ def offsets_of(by_topic: Mapping[str, Mapping[str, int]]) -> dict[Partition, int
     """Offsets by partition, from Spark's JSON: {"topic": {"0": 17}} for Kafka, {"logOffset": 3} (the last entry) for files."""
     if isinstance(entry := by_topic.get("logOffset"), int):
         return {FILES: entry + 1}
-    return {(topic, int(number)): offset for topic, numbers in by_topic.items() for number, offset in numbers.items()}
+    return {(topic, int(number)): int(offset) for topic, numbers in by_topic.items() for number, offset in numbers.items()}
 
 
 def known_batches(checkpoint: CheckpointPlace) -> list[Batch]:
@@ -196,7 +198,7 @@ def _journaled(path: Path, query_id: str | None) -> dict[int, Batch]:
     batches: dict[int, Batch] = {}
     owner = None
     for line in (text_of(path) or "").splitlines():
-        with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError):
+        with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError, OverflowError):
             entry = json.loads(line)
             owner = entry.get("query_id", owner)
             if "batch" in entry and owner == query_id:
@@ -259,7 +261,7 @@ def _field(text: str, name: str, kind: type[T], path: StoragePath) -> T:
 def _offsets(text: str, path: StoragePath) -> dict[Partition, int]:
     try:
         return offsets_of(_parsed(text, path))
-    except (AttributeError, ValueError) as error:
+    except (AttributeError, TypeError, ValueError, OverflowError) as error:
         raise _damaged(path, f"it has {text} instead of offsets") from error
 
 

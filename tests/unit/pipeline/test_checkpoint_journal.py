@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from messages import refused
 
 from contract.checkpoints.contents import Batch, Checkpoint, batch_of, known_batches
 from contract.checkpoints.names import CheckpointName, CheckpointPlace
@@ -186,6 +187,16 @@ def test_batches_that_were_not_reported_are_read_from_spark(checkpoint):
     journal.add(batch(2, 12))
     checkpoint.purge(0, 1, 2)
     assert known_batches(checkpoint.place) == [batch(0, 10), batch(1, 11), batch(2, 12)]
+
+
+@pytest.mark.parametrize("wrong", ["x", None, [], float("inf")])
+def test_an_offset_or_a_watermark_that_is_no_number_is_named_as_damage(checkpoint, wrong):
+    checkpoint.plan(0, wrong)
+    (checkpoint.folder / "commits" / "0").write_text(f"v1\n{json.dumps({'nextBatchWatermarkMs': wrong})}")
+    found = Checkpoint(checkpoint.folder)
+    for read, file in ((found.batch, "offsets/0"), (found.watermark_after, "commits/0")):
+        with refused(f"{file} is damaged"):
+            read(0)
 
 
 def test_a_plan_that_is_damaged_while_the_query_runs_stops_no_query(checkpoint):
