@@ -15,6 +15,7 @@ from infrastructure.kafka.cluster import KafkaCluster
 from infrastructure.kafka.errors import KafkaUnavailable, is_forbidden, reason
 from infrastructure.kafka.topic_ends import LATEST, partitions_by_topic
 from infrastructure.process.waiting import Say, waiting
+from infrastructure.settings import Settings
 
 TIMEOUT_SECONDS = 30
 LEADER_SECONDS = 300
@@ -55,6 +56,15 @@ def create_topics(
         f"topic {deviation.topic.name} has {deviation.setting}={deviation.found}, expected {deviation.setting}={deviation.expected}; it is used as it is"
         for deviation in differing
     ]
+
+
+def create_missing(topics: Sequence[Topic], settings: Settings) -> None:
+    """Creates those of `topics` that the settings' Kafka lacks. Raises as `create_topics`."""
+    existing = partitions_by_topic(settings.kafka)
+    if missing := [topic for topic in topics if topic.name not in existing]:
+        create_topics(
+            settings.kafka, missing, replication_factor=settings.replication_factor, min_insync_replicas=settings.min_insync_replicas
+        )
 
 
 class Deviation(NamedTuple):

@@ -5,11 +5,10 @@ from dataclasses import replace
 from importlib import import_module
 from typing import cast
 
-from contract.create_topics import create_topics
+from contract.create_topics import create_missing
 from contract.domains import NAMES
-from contract.topics import DEAD_LETTERS, QUERY_STATES, STREAMING_METRICS, Topic
+from contract.topics import ALERTS, DEAD_LETTERS, QUERY_STATES, STREAMING_METRICS
 from infrastructure.errors import check_names
-from infrastructure.kafka.topic_ends import partitions_by_topic
 from infrastructure.lake_environment import HAS_DELTA
 from infrastructure.settings import Settings
 from pipeline.database.sink import in_database
@@ -94,22 +93,13 @@ def is_new_version(query: Query) -> bool:
 def create_topics_of_new_versions(queries: Iterable[Query], settings: Settings) -> None:
     """Creates the missing topics of new versions among `queries`."""
     topics = [topic for query in queries if is_new_version(query) for topic in cast("CompactedTopic", query.sink).topics]
-    _create_missing(topics, settings)
+    if topics:  # else a run need not reach Kafka yet
+        create_missing(topics, settings)
 
 
 def create_topics_of_ingests(settings: Settings) -> None:
     """Creates the missing ones of the topics that an ingest writes: on any Kafka, it needs none of the domains'."""
-    _create_missing([DEAD_LETTERS, STREAMING_METRICS, QUERY_STATES], settings)
-
-
-def _create_missing(topics: Sequence[Topic], settings: Settings) -> None:
-    if not topics:  # a run need not reach Kafka yet
-        return
-    existing = partitions_by_topic(settings.kafka)
-    if missing := [topic for topic in topics if topic.name not in existing]:
-        create_topics(
-            settings.kafka, missing, replication_factor=settings.replication_factor, min_insync_replicas=settings.min_insync_replicas
-        )
+    create_missing([DEAD_LETTERS, STREAMING_METRICS, QUERY_STATES, ALERTS], settings)
 
 
 def _of_domains(settings: Settings) -> tuple[Query, ...]:

@@ -9,6 +9,7 @@ import orjson
 
 from audit.verdicts.show import shortened, what_differs
 from audit.verdicts.verdict import Verdict
+from contract.create_topics import create_missing
 from contract.topics import VERDICTS
 from infrastructure.kafka.writing import write_rows
 from infrastructure.settings import Settings
@@ -22,6 +23,7 @@ def write_verdicts(settings: Settings, verdicts: Sequence[Verdict], times: Mappi
     """
     now = datetime.now(UTC)
     rows = {verdict.query.encode(): orjson.dumps(row_of(verdict, times.get(verdict.query, now))) for verdict in verdicts}
+    create_missing([VERDICTS], settings)  # on a Kafka with ingested topics only, `up` may not have run
     write_rows(settings.kafka, VERDICTS.name, rows)
 
 

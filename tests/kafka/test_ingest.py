@@ -161,17 +161,20 @@ def test_a_type_that_changes_gives_the_query_up_and_a_new_inference_keeps_all_ro
     assert [(letter["reader"], letter["topic"]) for letter in letters] == [(f"ingest-{TOPIC}", TOPIC)]
 
 
-def test_on_a_kafka_without_any_topic_of_streamgauge_it_creates_those_that_it_writes(topic):
-    names = ["dead-letters", "streaming-metrics", "query-states"]
+def test_on_a_kafka_without_any_topic_of_streamgauge_each_command_creates_those_that_it_writes(topic):
+    names = ["dead-letters", "streaming-metrics", "query-states", "alerts"]
     admin = topic.kafka.admin()
-    for deletion in admin.delete_topics([*names, "nest-logs"]).values():
+    for deletion in admin.delete_topics([*names, "nest-logs", "verdicts"]).values():
         deletion.result()
-    eventually(lambda: not partitions_by_topic(topic.kafka).keys() & {*names, "nest-logs"}, "the topics to be deleted")
+    eventually(lambda: not partitions_by_topic(topic.kafka).keys() & {*names, "nest-logs", "verdicts"}, "the topics to be deleted")
     send(topic, [("a", {"n": 1}), ("b", b"{broken")])
     ingest(topic, "--once")
     assert held(topic) == {"a": {"n": 1}}
     assert len(read_topic(topic, "dead-letters")) == 1
     assert [name for name in [*names, "nest-logs"] if name not in partitions_by_topic(topic.kafka)] == ["nest-logs"]
+    assert streamgauge("status", settings=topic).returncode == 0
+    verify(f"ingest-{TOPIC}", settings=topic)
+    assert len(read_topic(topic, "verdicts")) == 1
 
 
 def test_one_run_brings_the_tables_of_several_topics_up_to_date(topic):
