@@ -96,7 +96,8 @@ def _by_http(address: str) -> bytes:
         with client() as web:
             return web.get(address).raise_for_status().content
     except FAILURES as error:
-        msg = f"{VARIABLE}: {address} cannot be fetched ({reason(error)}); correct the address"
+        shown = address.partition("?")[0]  # the rest may be a signature
+        msg = f"{VARIABLE}: {shown} cannot be fetched ({reason(error)}); correct the address"
         raise StreamgaugeError(msg) from error
 
 

@@ -65,8 +65,9 @@ def test_a_file_at_a_web_address_is_fetched_each_time(own, cameras):
         assert read(settings) == [f"{HEAD}mine,01234\n"]
         (cameras / "1.csv").write_text(f"{HEAD}mine,99999\n")
         assert read(settings) == [f"{HEAD}mine,99999\n"]
-        with refused(VARIABLE, "none.csv", "HTTP 404"):
-            read(own(f"{address}/none.csv"))
+        with refused(VARIABLE, "none.csv", "HTTP 404") as raised:
+            read(own(f"{address}/none.csv?signature=s3cret"))
+        assert "s3cret" not in str(raised.value)
     with refused(VARIABLE, "http://192.0.2.400/1.csv", "Invalid IPv4 address"):
         read(own("http://192.0.2.400/1.csv"))
 
