@@ -77,7 +77,8 @@ class EmbeddedKafka(EmbeddedServer):
 
     def _server_properties(self) -> dict[str, str | int]:
         port = self.settings.kafka_port
-        (controller,) = free_ports(1)  # the broker alone connects to it
+        others = port, self.settings.registry_port, self.settings.dashboard_port  # which may not be taken yet
+        (controller,) = free_ports(1, but=others)  # the broker alone connects to it
         return {
             "process.roles": "broker,controller",
             "node.id": NODE_ID,

@@ -1,5 +1,6 @@
 """Ports that other programs use: the demo takes others and says so, and a message knows our own servers."""
 
+import random
 import socket
 import subprocess
 import sys
@@ -11,9 +12,11 @@ import pytest
 from messages import absent, refused
 from running import settings_on_free_ports
 
+from infrastructure.process.ports import free_ports
 from infrastructure.settings import Settings
 from streamgauge.demo import ports
 from streamgauge.demo.services import children
+from streamgauge.platform.kafka import EmbeddedKafka
 from streamgauge.platform.listening import described
 
 
@@ -59,6 +62,13 @@ def test_no_port_is_looked_for_on_a_host_that_has_none(usual, monkeypatch):
     monkeypatch.setattr(ports, "next_free", pytest.fail)
     chosen = replace(usual, dashboard_host="192.0.2.1")
     assert ports.on_free_ports(chosen, pytest.fail, dashboard=True) == chosen
+
+
+def test_kafka_takes_no_port_for_itself_that_a_setting_names(usual, monkeypatch):
+    (other,) = free_ports(1, but=[usual.kafka_port, usual.registry_port, usual.dashboard_port])
+    drawn = iter([usual.kafka_port, usual.registry_port, usual.dashboard_port, other])
+    monkeypatch.setattr(random, "randrange", lambda *_: next(drawn))
+    assert EmbeddedKafka(usual)._server_properties()["controller.quorum.voters"] == f"1@127.0.0.1:{other}"
 
 
 def test_free_ports_and_ports_that_were_chosen_stay(usual, monkeypatch):
