@@ -200,20 +200,27 @@ class MoveArchive(Action):
     def play(self, settings: Settings) -> str:
         folder = settings.lake / self.archive
         # The query would begin an archive without a batch anew, and not miss it.
-        if not isinstance(folder, Path) or not any(chain(folder.glob("_spark_metadata/[0-9]*"), folder.glob("_delta_log/*.json"))):
+        if not isinstance(folder, Path) or not _has_batch(folder):
             msg = f"{folder} has no batch on this machine yet; break the system a minute after its query has started"
             raise StreamgaugeError(msg)
-        restart_pipeline(settings)
         away = folder.with_name(f"{folder.name}.away")
+        if away.exists():
+            msg = f"{away} is there since an earlier fault, when the archive was written anew; delete it, then break the system"
+            raise StreamgaugeError(msg)
+        restart_pipeline(settings)
         folder.rename(away)
         return str(away)
 
     def undo(self, settings: Settings, before: str) -> None:
         away, folder = Path(before), Path(before.removesuffix(".away"))
-        if away.exists():
+        if away.exists() and not _has_batch(folder):  # else the archive was written anew
             restart_pipeline(settings)
             remove(folder)
             away.rename(folder)
+
+
+def _has_batch(archive: Path) -> bool:
+    return any(chain(archive.glob("_spark_metadata/[0-9]*"), archive.glob("_delta_log/*.json")))
 
 
 def restart_pipeline(settings: Settings) -> None:

@@ -114,6 +114,20 @@ def test_a_file_that_names_no_fault_is_one_line_that_says_what_to_do(page, setti
     assert one_line_error(streamgauge("break", "--undo", settings=settings)).startswith(f"error: {told}")
 
 
+def test_an_archive_that_was_written_anew_stays_when_the_fault_is_undone(page, settings):
+    archive, away = settings.lake / "nest" / "cameras", settings.lake / "nest" / "cameras.away"
+    for text in ("old", "new"):
+        batch = archive / "_spark_metadata" / "0"
+        batch.parent.mkdir(parents=True)
+        batch.write_text(text)
+        if text == "old":
+            press(page, "/break/lost-archive")
+            assert not archive.exists()
+    assert "Nothing is broken" in press(page, "/undo").text
+    assert [(folder / "_spark_metadata" / "0").read_text() for folder in (archive, away)] == ["new", "old"]
+    assert f"{away} is there" in press(page, "/break/lost-archive").text
+
+
 def test_a_checkpoint_without_a_batch_is_not_damaged_and_nothing_is_killed(page, settings):
     offsets = settings.checkpoints / "nest-camera-stats-v1-update" / "offsets"
     offsets.mkdir(parents=True)
