@@ -167,7 +167,7 @@ def _clean_topics(names: list[str], settings: Settings, *, yes: bool) -> None:
     from infrastructure.storage.removal import confirm
     from streamgauge.operations.topic_deletion import delete_topics, own_topics
 
-    existing, names = own_topics(settings), [*map(name_in_kafka, names)]
+    existing, names = own_topics(settings), [*dict.fromkeys(map(name_in_kafka, names))]
     check_names("topic", names, existing)
     for line in _described({name: existing[name] for name in names}, settings):
         out.print(line)

@@ -35,7 +35,7 @@ def test_the_projects_topics_are_listed_and_deleted_and_no_other(fresh):
 
 def test_one_topic_is_deleted_by_its_name(fresh):
     write_topic(fresh, "nyc-taxi", [b"{}"] * 3)
-    done = streamgauge("clean", "--topic", "nyc-taxi", "--yes", settings=fresh)
+    done = streamgauge("clean", "--topic", "nyc-taxi", "--topic", "nyc-taxi", "--yes", settings=fresh)
     assert done.returncode == 0, done.stderr
     assert "topic nyc-taxi in Kafka" in done.stdout
     assert "3 records were written to it" in done.stdout
