@@ -208,8 +208,8 @@ FAULTS: dict[str, Fault] = {
     "late-records": Fault(
         Send(NEST_LOGS, _of_a_month_ago),
         "A camera that was offline for a month has sent 600 sightings from that month.",
-        "`streamgauge status` shows 600 more late rows of nest-camera-stats. No bar appears for those hours: the watermark has passed them. There are no dead letters.",
-        "Nothing: no count is wrong by the rule that the watermark states, and `streamgauge verify` says how many were late. With a longer STREAMGAUGE_WATERMARK they would count.",
+        "`streamgauge status` shows 600 more rows of nest-camera-stats that came too late. No bar appears for those hours: the watermark has passed them. There are no dead letters.",
+        "Nothing: no count is wrong by the rule that the watermark states, and `streamgauge verify` says how many came too late. With a longer STREAMGAUGE_WATERMARK they would count.",
     ),
     "repeated-records": Fault(
         Send(NEST_LOGS, _again),
