@@ -53,8 +53,7 @@ def show_source(settings: Settings, now: datetime) -> None:
 
 def lag(settings: Settings, now: datetime) -> tuple[str, str, str]:
     """Label, number and meaning of the query's lag in records."""
-    states = follow(settings.kafka, STATES_TOPIC).snapshot.rows
-    found = current_statuses(settings.kafka, states, now)
+    found = current_statuses(follow(settings.kafka, STATES_TOPIC).snapshot, now)
     return lag_of(next((status for status in found if status.query == QUERY), None), now)
 
 

@@ -1,6 +1,6 @@
 """The dead letters on the Health page. Their bytes are untrusted: shown as text or hex, never as markup, and of limited size."""
 
-from collections.abc import Sequence, Sized
+from collections.abc import Callable, Sequence, Sized
 from datetime import datetime
 from typing import Literal
 
@@ -32,14 +32,17 @@ def letters_snapshot(kafka: KafkaCluster) -> Snapshot:
 
 
 @st.fragment(run_every="5s")
-def dead_letters() -> None:
-    """Draws the section. The list does not change until the reader asks for newer letters, so that nothing moves while reading."""
-    kafka = dashboard_settings().kafka
+def dead_letters(of_page: Callable[[], Snapshot]) -> None:
+    """Draws the section. The list does not change until the reader asks for newer letters, so that nothing moves while reading.
+
+    of_page: gives what the page's head is about.
+    """
+    kafka, head = dashboard_settings().kafka, of_page()
     snapshot = letters_snapshot(kafka)
-    if not snapshot.is_read and not snapshot.error:
+    if not snapshot.is_read and (head.error or not snapshot.error):
         return
     with panel(st.container(), "Dead letters", origin=UNUSABLE):
-        show_problem(snapshot)
+        show_problem(snapshot, head)
         held = _held(snapshot)
         if held:
             _show(held, kafka if snapshot.error is None else None)

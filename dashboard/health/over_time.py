@@ -43,9 +43,9 @@ MEASURES = {
 }
 
 
-def show_history(snapshot: Snapshot, worst_first: Sequence[str]) -> None:
+def show_history(snapshot: Snapshot, worst_first: Sequence[str], of_page: Snapshot) -> None:
     """Draws the section. snapshot: of the newest events of the queries. worst_first: their names, of which the first few are shown at first."""
-    show_problem(snapshot)
+    show_problem(snapshot, of_page)
     history = history_of(snapshot)
     history = history[history["at"] > datetime.now(UTC) - HISTORY]  # the reader keeps older events until newer ones come
     if history.empty:

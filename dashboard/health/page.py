@@ -13,9 +13,9 @@ from dashboard.health.dead_letters import dead_letters, letters_snapshot
 from dashboard.health.history import RECENT, decode_point
 from dashboard.health.over_time import MEASURED, show_history
 from dashboard.origin import Origin
-from dashboard.page_head import panel, refreshing, show_totals, snapshot_under
+from dashboard.page_head import dashboard_settings, panel, refreshing, show_totals, snapshot_under
 from dashboard.reading.polls import current_statuses
-from dashboard.reading.reader import follow_recent
+from dashboard.reading.reader import follow, follow_recent
 from dashboard.reading.states import show_problem
 from infrastructure.kafka.follower import Snapshot
 from infrastructure.kafka.recent_records import Recent, of_message
@@ -51,7 +51,7 @@ decode_alert = of_message(decoder(Alert))
 def page() -> None:
     """Draws the page. Its upper part refreshes; the dead letters do not change while they are read."""
     _queries()
-    dead_letters()
+    dead_letters(lambda: follow(dashboard_settings().kafka, TOPIC).snapshot)
 
 
 @refreshing
@@ -60,7 +60,7 @@ def _queries() -> None:
     if snapshot is None:
         return
     now = datetime.now(UTC)
-    found = current_statuses(snapshot.kafka, snapshot.rows, now)
+    found = current_statuses(snapshot, now)
     alerts = follow_recent(snapshot.kafka, ALERTS_TOPIC, NEWEST_ALERTS, decode_alert).snapshot
     _say_what_is_wrong(found)
     with panel(st.container(), "Queries", origin=STATES):
@@ -70,9 +70,9 @@ def _queries() -> None:
     with panel(st.container(), "Over time", origin=MEASURED):
         worst_first = sorted(found, key=lambda status: (not status.is_trouble, -(status.lag or 0), status.query))
         history = follow_recent(snapshot.kafka, METRICS_TOPIC, RECENT, decode_point).snapshot
-        show_history(history, [status.query for status in worst_first])
+        show_history(history, [status.query for status in worst_first], snapshot)
     with panel(st.container(), "Alerts", origin=TOLD):
-        _show_alerts(alerts)
+        _show_alerts(alerts, snapshot)
 
 
 def _say_what_is_wrong(found: Sequence[QueryStatus]) -> None:
@@ -215,8 +215,8 @@ def _show_state(found: Sequence[QueryStatus]) -> None:
         st.dataframe(styled, hide_index=True, height="content", placeholder="")
 
 
-def _show_alerts(snapshot: Snapshot) -> None:
-    show_problem(snapshot)
+def _show_alerts(snapshot: Snapshot, of_page: Snapshot) -> None:
+    show_problem(snapshot, of_page)
     if not snapshot.rows:
         if not snapshot.error:
             st.caption("None in the last 30 days." if snapshot.is_read else "Reading them from Kafka.")

@@ -34,8 +34,7 @@ from dashboard.reading.polls import Poll, current_statuses, source_ends
 from dashboard.reading.reader import follow, follow_recent
 from dashboard.reading.states import show_problem
 from dashboard.verdicts import TOPIC as VERDICTS_TOPIC
-from infrastructure.kafka.cluster import KafkaCluster
-from infrastructure.rows import Row
+from infrastructure.kafka.follower import Snapshot
 from infrastructure.text import duration
 
 TOPIC, METRICS_TOPIC, LETTERS_TOPIC = QUERY_STATES, STREAMING_METRICS.name, DEAD_LETTERS.name
@@ -64,7 +63,7 @@ def _show(pages: Mapping[str, st.Page], glances: Mapping[str, LookAt]) -> None:
     snapshot = snapshot_under("Overview", TOPIC, _WAITING)
     if snapshot is None:
         return
-    seen = _Seen(snapshot.kafka, snapshot.rows)
+    seen = _Seen(snapshot)
     for one in seen.snapshots:
         show_problem(one, snapshot)
     broken = [status.query for status in seen.statuses if status.state in {FAILED, SILENT}]
@@ -99,11 +98,11 @@ def _in_columns(items: Sequence[_T]) -> Iterator[tuple[DeltaGenerator, _T]]:
 class _Seen:
     """What the topics hold now."""
 
-    def __init__(self, kafka: KafkaCluster, states: Sequence[Row]) -> None:
-        self.now = datetime.now(UTC)
-        self.statuses = current_statuses(kafka, states, self.now)
+    def __init__(self, states: Snapshot) -> None:
+        kafka, self.now = states.kafka, datetime.now(UTC)
+        self.statuses = current_statuses(states, self.now)
         self.polls = source_ends(kafka).polls
-        self.offsets = {state["query"]: offsets_of(state) for state in states}
+        self.offsets = {state["query"]: offsets_of(state) for state in states.rows}
         events = follow_recent(kafka, METRICS_TOPIC, RECENT, decode_point).snapshot
         verdicts = follow(kafka, VERDICTS_TOPIC).snapshot
         letters = follow_recent(kafka, LETTERS_TOPIC, LETTERS, decode_letter).snapshot

@@ -3,7 +3,7 @@
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Generic, TypeVar
 
@@ -13,9 +13,9 @@ from confluent_kafka import Message
 from contract.query_status import QueryStatus, source_partitions, statuses
 from infrastructure.errors import StreamgaugeError
 from infrastructure.kafka.cluster import KafkaCluster
+from infrastructure.kafka.follower import Snapshot
 from infrastructure.kafka.recent_records import last_records
 from infrastructure.kafka.topic_ends import TopicEnds
-from infrastructure.rows import Row
 
 TAIL_SECONDS, ENDS_SECONDS = 3, 2
 POLLS_KEPT = 15 * 60 // ENDS_SECONDS
@@ -85,9 +85,12 @@ def source_ends(kafka: KafkaCluster) -> SourceEnds:
     return SourceEnds(kafka)
 
 
-def current_statuses(kafka: KafkaCluster, states: Sequence[Row], now: datetime) -> list[QueryStatus]:
-    """The status of each query at `now`, by the end offsets that are known. states: rows from `decode_state`."""
-    return statuses(states, now, source_ends(kafka).of(source_partitions(states)))
+def current_statuses(states: Snapshot, now: datetime) -> list[QueryStatus]:
+    """The status of each query at `now`, by the end offsets that are known. states: of QUERY_STATES.
+
+    While Kafka cannot be reached, the status when it was lost: that no query is heard then says nothing of them.
+    """
+    return statuses(states.rows, states.failing_since or now, source_ends(states.kafka).of(source_partitions(states.rows)))
 
 
 @st.cache_resource(show_spinner=False, on_release=Polled.stop)

@@ -3,11 +3,12 @@
 import dataclasses
 import os
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import orjson
 import pytest
 import streamlit as st
+from foreign_rows import example
 from messages import absent
 from pages import drawn
 from query_topics import ago
@@ -15,10 +16,14 @@ from running import RETRY_SECONDS
 from streamlit.testing.v1 import AppTest
 
 from contract.create_topics import create_topics
+from contract.query_status import decode_state
 from contract.topics import DEAD_LETTERS
 from dashboard import formats
 from dashboard.health import dead_letters as health_dead_letters
 from dashboard.health import page as health
+from dashboard.reading.polls import current_statuses
+from infrastructure.kafka.cluster import KafkaCluster
+from infrastructure.kafka.follower import Snapshot
 
 MARKUP = "<b>**bold** ![image](http://127.0.0.1/)</b>"
 
@@ -106,6 +111,20 @@ def test_queries_of_a_killed_process_are_called_silent_together(kafka, page_with
     assert "7 on here" in page.text[1].value, "the process"
     assert "5 h " in page.text[1].value, "since when"
     assert {row["State"] for row in queries(page).values()} == {"silent"}
+
+
+def test_a_query_is_not_called_silent_because_the_page_has_lost_kafka():
+    lost_at = datetime(2026, 11, 21, 12, tzinfo=UTC)
+    row = example("query-states") | {"state": "running", "time": "2026-11-21T11:59:55Z"}
+    lost = Snapshot(
+        KafkaCluster("127.0.0.1:1"), "query-states", True, (decode_state(orjson.dumps(row)),), error="gone", failing_since=lost_at
+    )
+    try:
+        (status,) = current_statuses(lost, lost_at + timedelta(hours=1))
+        (silent,) = current_statuses(dataclasses.replace(lost, failing_since=None), lost_at + timedelta(hours=1))
+    finally:
+        st.cache_resource.clear()
+    assert (status.state, silent.state) == ("running", "silent")
 
 
 def test_a_stopped_query_is_a_warning_with_what_to_do(kafka, page_with):
