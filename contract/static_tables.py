@@ -1,6 +1,8 @@
 """The files of the static tables that streams are joined with: those in `data/`, or the user's own."""
 
 import glob
+import hashlib
+import io
 from contextlib import suppress
 from pathlib import Path, PurePath
 from urllib.parse import urlsplit
@@ -8,7 +10,6 @@ from urllib.parse import urlsplit
 from infrastructure.errors import StreamgaugeError, check_names
 from infrastructure.settings import Settings
 from infrastructure.storage.data_files import data_file
-from infrastructure.storage.downloads import draft_of
 from infrastructure.storage.paths import asking, remote_folder, write_whole
 from infrastructure.storage.temporary import temporary_folder
 
@@ -30,14 +31,11 @@ def files_of(table: str, settings: Settings) -> list[Path]:
     place = places.get(table)
     if place is None:
         return [static_tables()[table]]
-    files = _fetched(table, place, settings) if "://" in place else _matches(place)
+    files = _fetched(place, settings) if "://" in place else _matches(place)
     if not files:
         msg = f"{VARIABLE}: no file is at {place}; expected CSV or Parquet files for {table}, at a path, in a folder, or at a pattern such as /data/*.csv"
         raise StreamgaugeError(msg)
-    if not any(_is_parquet(file) for file in files):
-        return files
-    folder = _folder(table, settings)
-    return [_as_csv(file, folder / f"{number:04}-{file.stem}.csv") if _is_parquet(file) else file for number, file in enumerate(files)]
+    return [_kept(number, _as_csv(file), ".csv", settings) if _is_parquet(file) else file for number, file in enumerate(files)]
 
 
 def _is_read(file: PurePath) -> bool:
@@ -49,29 +47,34 @@ def _is_parquet(file: PurePath) -> bool:
     return file.suffix.lower() == ".parquet"
 
 
-def _as_csv(file: Path, csv: Path) -> Path:
-    """Writes the columns of a Parquet file that a text can hold as texts, so that the queries and the audit read the same; null becomes empty."""
+def _as_csv(file: Path) -> bytes:
+    """The columns of a Parquet file that a text can hold as texts, so that the queries and the audit read the same; null becomes empty."""
     import pyarrow as pa
     from pyarrow.csv import write_csv
     from pyarrow.parquet import ParquetFile
 
-    columns = []
+    columns, csv = [], io.BytesIO()
     try:
         found = ParquetFile(file).read()
         for name, column in zip(found.column_names, found.columns, strict=True):
             with suppress(pa.ArrowNotImplementedError, pa.ArrowInvalid):  # nested, or bytes that are no UTF-8
                 columns.append((name, column.cast(pa.string())))
-        with draft_of(csv) as draft:
-            write_csv(pa.table([column for _, column in columns], [name for name, _ in columns]), draft)
+        write_csv(pa.table([column for _, column in columns], [name for name, _ in columns]), csv)
     except (OSError, pa.ArrowException) as error:
         msg = f"{VARIABLE}: {file} cannot be read ({str(error).partition(chr(10))[0]}); expected Parquet, as its name says"
         raise StreamgaugeError(msg) from error
-    return csv
+    return csv.getvalue()
 
 
-def _folder(table: str, settings: Settings) -> Path:
-    """For the files of a table, which each call replaces: a query reads its tables at each of its starts."""
-    return temporary_folder(settings.home) / "static" / table
+def _kept(number: int, content: bytes, ending: str, settings: Settings) -> Path:
+    """A file with that content, named after it: a query reads its files as they were at its start, also while another one starts.
+
+    number: of the file in its table, in which two may be the same.
+    """
+    file = temporary_folder(settings.home) / "static" / f"{number:04}-{hashlib.sha256(content).hexdigest()}{ending}"
+    if not file.exists():
+        write_whole(file, content)
+    return file
 
 
 def _matches(place: str) -> list[Path]:
@@ -80,13 +83,12 @@ def _matches(place: str) -> list[Path]:
     return sorted(file for file in found if not path.is_dir() or _is_read(file))
 
 
-def _fetched(table: str, place: str, settings: Settings) -> list[Path]:
-    folder = _folder(table, settings)
+def _fetched(place: str, settings: Settings) -> list[Path]:
     contents = {urlsplit(place).path: _by_http(place)} if place.startswith("http") else _from_store(place, settings.endpoint_of(place))
-    files = [folder / f"{number:04}{'.parquet' if _is_parquet(PurePath(name)) else '.csv'}" for number, name in enumerate(contents)]
-    for file, content in zip(files, contents.values(), strict=True):
-        write_whole(file, content)
-    return files
+    return [
+        _kept(number, content, ".parquet" if _is_parquet(PurePath(name)) else ".csv", settings)
+        for number, (name, content) in enumerate(contents.items())
+    ]
 
 
 def _by_http(address: str) -> bytes:

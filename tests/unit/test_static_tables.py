@@ -122,8 +122,18 @@ def test_what_is_read_again_takes_no_more_space(own, parquet):
         settings = own(f"{address}/3.parquet")
         texts = [read(settings) for _ in range(3)]
     assert texts[1:] == texts[:-1]
-    kept = [path.name for path in settings.home.rglob("*") if path.suffix in {".csv", ".parquet"}]
-    assert sorted(kept) == ["0000-0000.csv", "0000.parquet"]
+    assert sorted(path.suffix for path in settings.home.rglob("*-*")) == [".csv", ".parquet"]
+
+
+def test_a_table_that_changes_leaves_the_files_of_running_queries_as_they_are(own, tmp_path):
+    """Spark reads a file up to the length that it had at the start of the query."""
+    with web_server.files(tmp_path) as address:
+        settings, table = own(f"{address}/own.csv"), tmp_path / "own.csv"
+        table.write_text(f"{HEAD}mine,01234\n")
+        (before,) = files_of("device_locations", settings)
+        table.write_text(f"{HEAD}mine,01234\nyours,56789\n")
+        assert read(settings) == [table.read_text()]
+        assert before.read_text() == f"{HEAD}mine,01234\n"
 
 
 def test_what_is_no_parquet_is_one_line(own, tmp_path):
