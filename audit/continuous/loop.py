@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from threading import Event
 
 import duckdb
 
@@ -28,6 +27,7 @@ from contract.checkpoints.names import CheckpointPlace
 from infrastructure.errors import StreamgaugeError, Unavailable
 from infrastructure.kafka.errors import TopicMissing
 from infrastructure.process.locks import InUse
+from infrastructure.process.stop_signals import StopRequest
 from infrastructure.process.waiting import Say
 from infrastructure.settings import Settings
 from infrastructure.web.webhook import Webhook
@@ -71,7 +71,7 @@ class Result:
         return name_of(self.place, self.sink)
 
 
-def start_when_alone(settings: Settings, say: Say, stop: Event) -> "Audit | None":
+def start_when_alone(settings: Settings, say: Say, stop: StopRequest) -> "Audit | None":
     """Starts the audit as soon as no other one runs in the same STREAMGAUGE_HOME. Says once that it waits. None if it is stopped before."""
     has_said = False
     while True:

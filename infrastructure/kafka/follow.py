@@ -3,10 +3,10 @@
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from threading import Event
 
 from infrastructure.errors import StreamgaugeError
 from infrastructure.kafka.result_table import TableReader, left_out
+from infrastructure.process.stop_signals import StopRequest
 
 POLL_SECONDS = 0.5
 LOOK_SECONDS = 2
@@ -17,7 +17,7 @@ Look = Callable[[Sequence[TableReader]], None]
 
 
 def follow(
-    readers: Sequence[OpenReader], look: Look, stop: Event, fail: Callable[[str], None], wait: Callable[[float], object] | None = None
+    readers: Sequence[OpenReader], look: Look, stop: StopRequest, fail: Callable[[str], None], wait: Callable[[float], object] | None = None
 ) -> None:
     """Reads topics until the stop is requested, and calls `look` with their readers each time that all have reached the end.
 
@@ -35,7 +35,7 @@ def follow(
             wait(RETRY_SECONDS)
 
 
-def _follow(readers: Sequence[TableReader], look: Look, stop: Event, wait: Callable[[float], object]) -> None:
+def _follow(readers: Sequence[TableReader], look: Look, stop: StopRequest, wait: Callable[[float], object]) -> None:
     are_several, is_new = len(readers) > 1, True
     while not stop.is_set():
         for reader in readers:

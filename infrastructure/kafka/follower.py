@@ -11,6 +11,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from infrastructure.kafka.cluster import KafkaCluster
 from infrastructure.kafka.follow import RETRY_SECONDS, OpenReader, follow
 from infrastructure.kafka.result_table import TableReader
+from infrastructure.process.stop_signals import StopRequest
 from infrastructure.rows import Decode, Row, decode_json
 
 MAX_CACHED = 200
@@ -68,7 +69,7 @@ class Follower:
     def __init__(self, kafka: KafkaCluster, topic: str, decode: Decode = decode_json, open_reader: OpenReader | None = None) -> None:
         self._open_reader = open_reader or (lambda: TableReader(kafka, topic, decode).opened())
         self._snapshot = Snapshot(kafka, topic)
-        self._stopping = threading.Event()
+        self._stopping = StopRequest()
         self._thread = threading.Thread(target=self._run, name=f"follow {topic}", daemon=True)
         _running.add(self)
         self._thread.start()

@@ -21,27 +21,34 @@ class Stopped(StreamgaugeError):  # noqa: N818 - it names what happened
         self.exit_code = 128 + number
 
 
-class StopRequest(threading.Event):
-    """An event that calls `wake` when it is set. A signal handler may set it, so `wake` must not block. number: of the signal, if one came."""
+class StopRequest:
+    """As an Event that calls `wake` when it is set. A signal handler may set it, so `wake` must not block. number: of the signal, if one came.
+
+    It has no lock, as an Event has: a handler that interrupts the thread that holds it would wait forever.
+    """
 
     wake: Callable[[], None] = staticmethod(lambda: None)
     number: int | None = None
 
     def __init__(self) -> None:
-        super().__init__()
+        self._is_set = False
         self._is_woken: SimpleQueue[None] = SimpleQueue()
 
+    def is_set(self) -> bool:
+        return self._is_set
+
     def set(self) -> None:
-        super().set()
+        self._is_set = True
         self._is_woken.put(None)
         self.wake()
 
     def wait(self, timeout: float | None = None) -> bool:
-        """As of Event, but for one thread, and without its lock: a signal handler that sets the event while `wait` holds it would never end."""
-        if not self.is_set():
+        """Waits until it is set, for `timeout` seconds at most. Returns whether it is."""
+        if not self._is_set:
             with contextlib.suppress(Empty):
                 self._is_woken.get(timeout=timeout)
-        return self.is_set()
+                self._is_woken.put(None)  # for other threads that wait
+        return self._is_set
 
     def on_signal(self, number: int, _: object) -> None:
         self.number = number

@@ -4,7 +4,6 @@ import contextlib
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from threading import Event
 
 import orjson
 from rich.console import Console, Group, RenderableType
@@ -31,6 +30,7 @@ from infrastructure.kafka.recent_records import Recent, RecentReader, of_message
 from infrastructure.kafka.result_table import TableReader
 from infrastructure.kafka.topic_ends import TopicEnds, partitions_by_topic
 from infrastructure.output.terminal import can_redraw
+from infrastructure.process.stop_signals import StopRequest
 from infrastructure.rows import Row, decoder
 from infrastructure.settings import Settings
 from infrastructure.text import behind, duration, printable
@@ -128,7 +128,7 @@ def watch(settings: Settings, console: Console) -> None:
             show(Group(Text(f"error: {error}", style="bold red"), *([Text("before that:")] if shown else []), *shown))
 
         states = partial(TableReader, settings.kafka, QUERY_STATES.name, decode_state)
-        follow([lambda: states().opened(), lambda: _alerts(settings).opened()], look, Event(), fail)
+        follow([lambda: states().opened(), lambda: _alerts(settings).opened()], look, StopRequest(), fail)
 
 
 def _alerts(settings: Settings) -> RecentReader:

@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 import threading
+from queue import SimpleQueue
 
 import psutil
 import pytest
@@ -33,12 +34,15 @@ for _ in range(100):
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_a_wait_ends_with_the_stop_or_its_time():
-    stop = StopRequest()
+def test_a_wait_ends_with_the_stop_or_its_time_in_each_thread():
+    stop, ended = StopRequest(), SimpleQueue()
     assert not stop.wait(0)
+    for _ in range(2):
+        threading.Thread(target=lambda: ended.put(stop.wait()), daemon=True).start()
     threading.Timer(0.01, stop.set).start()
     assert stop.wait()
     assert stop.wait()
+    assert [ended.get(timeout=30) for _ in range(2)] == [True, True]
 
 
 @pytest.mark.parametrize("fails", [True, False])
