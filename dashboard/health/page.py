@@ -181,7 +181,9 @@ def _show_queries(found: Sequence[QueryStatus], now: datetime) -> None:
         hide_index=True,
         height="content",
         placeholder="",
-        column_config={"Query": st.column_config.TextColumn(width=165), "State": st.column_config.TextColumn(width=70)},
+        column_config={
+            name: st.column_config.TextColumn(width=width) for name, width in {"Query": 165, "State": 70, "Watermark": 120}.items()
+        },
     )
     _show_state(found)
     recovered = [status for status in found if not status.is_trouble and status.error]
