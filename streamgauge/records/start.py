@@ -25,9 +25,9 @@ class Start:
         words = {"beginning": cls(offset=0), "end": cls(last=0)}
         if text in words:
             return words[text]
-        if text.removeprefix("-").isdecimal():
-            return cls(last=int(text[1:])) if text.startswith("-") else cls(offset=int(text))
         try:
+            if text.removeprefix("-").isdecimal():  # a number may be too long for Python
+                return cls(last=int(text[1:])) if text.startswith("-") else cls(offset=int(text))
             moment = datetime.fromisoformat(text)
         except ValueError as error:
             msg = f"{option} is {text!r}; expected beginning, end, an offset such as 42, the last records such as -10, or a time such as 2026-01-31T10:00:00Z"
