@@ -16,7 +16,7 @@ import fastavro
 from fastavro._read_py import read_data
 from fastavro.io.binary_decoder import BinaryDecoder
 
-from infrastructure.registry.nesting import MOST_LEVELS, most_bytes
+from infrastructure.registry.nesting import MOST_LEVELS, SchemaTooLarge, most_bytes
 
 if TYPE_CHECKING:  # slow to import, and many topics hold no Avro
     from infrastructure.registry.client import SchemaRegistry
@@ -110,7 +110,8 @@ class AvroReader:
                 schema = json.loads(text)
                 fastavro.parse_schema(schema)
             except Exception as error:  # fastavro raises many types
-                why = f"it is not valid, or refers to other schemas ({type(error).__name__}: {error!s:.200})"
+                is_too_large = isinstance(error, SchemaTooLarge)
+                why = error if is_too_large else f"it is not valid, or refers to other schemas ({type(error).__name__}: {error!s:.200})"
                 msg = f"the schema of id {schema_id} cannot be used: {why}"
                 raise ValueError(msg) from error
             named: dict[str, Any] = {}

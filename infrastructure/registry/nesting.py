@@ -1,24 +1,52 @@
-"""How deep a value of an Avro schema may nest. Readers of Avro use one level of their stack for each."""
+"""How large an Avro schema is, and how deep its values may nest. Readers of Avro use one level of their stack for each."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any
 
-from fastavro.schema import expand_schema
+from fastavro.schema import expand_schema, parse_schema
 
 Schema = Any
 """A parsed JSON schema: a name, a list (a union), or an object."""
 
 PRIMITIVE = {"null", "boolean", "int", "long", "float", "double", "bytes", "string"}
 MOST_LEVELS = 500
+MOST_TYPES = 10_000
+
+
+class SchemaTooLarge(ValueError):  # noqa: N818 - it names what is wrong
+    """A schema that has more than MOST_TYPES types, if each is counted wherever it is used: twenty short definitions can stand for a million."""
+
+    def __init__(self) -> None:
+        super().__init__(f"it has more than {MOST_TYPES:,} types, each counted wherever it is used")
+
+
+def expanded(schema: Schema) -> Schema:
+    """The schema with types in place of their names, except within themselves. Raises SchemaTooLarge, and what fastavro does for one that is not valid."""
+    named: dict[str, Schema] = {}
+    if len([*islice(_types(parse_schema(schema, named), named, frozenset()), MOST_TYPES + 1)]) > MOST_TYPES:
+        raise SchemaTooLarge
+    return expand_schema(schema)
+
+
+def _types(schema: Schema, named: Mapping[str, Schema], enclosing: frozenset[str]) -> Iterator[Schema]:
+    """The types in a schema, each wherever it is used. enclosing: the names of those around it."""
+    for branch in branches_of(schema):
+        yield branch
+        name = branch if isinstance(branch, str) else branch.get("name")
+        definition = named.get(name, branch)
+        if name not in enclosing and isinstance(definition, dict):
+            for part in parts_of(definition):
+                yield from _types(part, named, enclosing | {name} if name else enclosing)
 
 
 def most_bytes(text: str) -> int | None:
-    """The maximum length of a value that nests at most MOST_LEVELS deep. None for a schema that does not contain its own type.
+    """The maximum length of a value that nests at most MOST_LEVELS deep. None for a schema that does not contain its own type. Raises as `expanded`.
 
     Java's Avro skips what a reader does not want level by level on its stack: a deeper value would end the JVM.
     """
-    schema: Schema = expand_schema(json.loads(text))
+    schema = expanded(json.loads(text))
     references = _references(schema)
     least = [_least_bytes(record) for record in _records(schema) if record["name"] in references]
     return MOST_LEVELS * min(least) if least else None

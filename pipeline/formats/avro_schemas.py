@@ -6,9 +6,7 @@ from collections.abc import Iterator, Sequence
 from functools import reduce
 from typing import Any
 
-from fastavro.schema import expand_schema
-
-from infrastructure.registry.nesting import PRIMITIVE, branches_of, is_record, parts_of
+from infrastructure.registry.nesting import PRIMITIVE, SchemaTooLarge, branches_of, expanded, is_record, parts_of
 
 Schema = Any
 """A parsed JSON schema: a name, a list (a union), or an object."""
@@ -36,7 +34,7 @@ def reader_schema(versions: Sequence[str], project_schema: str) -> str:
     project_schema: the schema the reader's code was written for. It decides the types of its fields, except that numbers widen as in `versions`. Other
     fields have the type of the newest version that contains them. Those that no column can hold, see `_tabular`, are left out.
     Every field is nullable, and null where the writer has neither the field nor a default.
-    Raises UnusableSchemaError for a version that is not a record, not self-contained, or that the reader would misread.
+    Raises UnusableSchemaError for a version that is not a record, not self-contained, too large, or that the reader would misread.
     """
     records = [_record(version) for version in versions]
     reader = _optional_fields(reduce(_merged, reversed(records), _record(project_schema)))
@@ -69,7 +67,9 @@ def with_marker(schema: str, name: str) -> str:
 def _record(text: str) -> Schema:
     """The schema with all type names expanded, reduced to what columns can hold."""
     try:
-        schema: Schema = expand_schema(json.loads(text))
+        schema = expanded(json.loads(text))
+    except SchemaTooLarge as error:
+        raise UnusableSchemaError(str(error)) from error
     except Exception as error:  # fastavro raises many types
         msg = f"it is not valid, or refers to other schemas ({type(error).__name__}: {error!s:.200})"
         raise UnusableSchemaError(msg) from error

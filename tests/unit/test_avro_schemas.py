@@ -6,7 +6,7 @@ import json
 import fastavro
 import pytest
 
-from infrastructure.registry.nesting import MOST_LEVELS, most_bytes
+from infrastructure.registry.nesting import MOST_LEVELS, SchemaTooLarge, most_bytes
 from pipeline.formats.avro_schemas import UnusableSchemaError, reader_schema, with_marker
 
 
@@ -87,6 +87,29 @@ def test_a_type_that_is_named_twice_is_defined_once():
     assert read({"before": {"bytes": 1}, "after": {"bytes": 2}}, writer, reader) == {"before": {"bytes": 1}, "after": {"bytes": 2}}
 
 
+def doubled(levels):
+    """A record of two records of two records ..., each level defined once."""
+    kind = {"type": "record", "name": "R0", "fields": [{"name": "a", "type": "int"}]}
+    for level in range(levels):
+        fields = [{"name": "x", "type": kind}, {"name": "y", "type": f"R{level}"}]
+        kind = {"type": "record", "name": f"R{level + 1}", "fields": fields}
+    return json.dumps(kind)
+
+
+def each_in_all_others(number):
+    """Records that contain each other: in each, all orders of the others."""
+    defined = set()
+
+    def kind(name):
+        if name in defined:
+            return f"R{name}"
+        defined.add(name)
+        fields = [{"name": f"f{other}", "type": ["null", kind(other)]} for other in range(number) if other != name]
+        return {"type": "record", "name": f"R{name}", "fields": fields}
+
+    return json.dumps(kind(0))
+
+
 @pytest.mark.parametrize(
     ("other", "why"),
     [
@@ -103,6 +126,8 @@ def test_a_type_that_is_named_twice_is_defined_once():
         ),
         (record(("id", {"type": "int", "logicalType": "date"})), "logical type of its field id is date; expected none"),
         (record(("id", ["null", {"type": "long", "logicalType": "timestamp-millis"}])), "field id is timestamp-millis; expected none"),
+        (doubled(30), "more than 10,000 types, each counted wherever it is used"),
+        (each_in_all_others(12), "more than 10,000 types, each counted wherever it is used"),
     ],
 )
 def test_a_version_that_cannot_be_read_beside_the_project_s_schema_is_refused_with_the_reason(other, why):
@@ -156,6 +181,13 @@ def test_a_value_of_a_schema_that_contains_its_own_type_is_so_short_that_it_cann
 def test_a_schema_that_uses_a_type_twice_has_no_bound():
     size = {"type": "record", "name": "Size", "fields": [{"name": "bytes", "type": "long"}]}
     assert most_bytes(record(("before", size), ("after", "Size"), ("all", {"type": "map", "values": "Size"}))) is None
+
+
+def test_types_are_counted_wherever_they_are_used_and_not_within_themselves():
+    assert most_bytes(doubled(11)) is None, "2,048 records, and their fields"
+    assert most_bytes(each_in_all_others(4)) == MOST_LEVELS * 3
+    with pytest.raises(SchemaTooLarge):
+        most_bytes(doubled(13))
 
 
 def test_the_marker_is_true_in_whatever_could_be_read():
