@@ -55,7 +55,9 @@ class PropertiesFile:
 
     def check_names(self, supported: Collection[str]) -> None:
         """Raises StreamgaugeError if the file has a property that is not in `supported`."""
-        check_names(f"supported property in {self.path}:", self.texts, sorted(supported))
+        # The name on a line without a value may be a secret that was broken into two lines.
+        shown = (name if name in supported or text else "***" for name, text in self.texts.items())
+        check_names(f"supported property in {self.path}:", shown, sorted(supported))
 
     def error(self, problem: str) -> StreamgaugeError:
         return StreamgaugeError(f"{self.path}: {problem}")

@@ -34,7 +34,9 @@ class Consumers:
     def lags(self, partitions: Iterable[str]) -> dict[str, dict[str, int]]:
         """The lag of each query in each of `partitions` ("topic-0"). Empty if Spark's JVM has ended."""
         with contextlib.suppress(Py4JError, ConnectionError):
-            return lags_of(self._names.text(), self._value, partitions)
+            names = self._names.text()
+            self._gauges = {key: gauge for key, gauge in self._gauges.items() if key[0].partition(",")[2] in names}
+            return lags_of(names, self._value, partitions)
         return {}
 
     def _value(self, name: str, attribute: str) -> float | None:

@@ -84,3 +84,8 @@ def test_providers_that_a_file_names_for_kafkas_tools_are_passed_over(properties
 
 def test_its_text_holds_no_value(properties):
     assert "secret" not in repr(properties("a=secret", B="secret"))
+
+
+def test_a_property_that_is_not_supported_is_named_and_a_secret_on_a_line_of_its_own_is_not(properties):
+    with refused("no supported property in", "sasl.pasword, ***; there are sasl.password"):
+        properties("sasl.pasword=1\nsasl.password=\ns3cret").check_names({"sasl.password"})
