@@ -47,12 +47,14 @@ def messages(lines: Iterable[bytes]) -> Iterator[ServerSentEvent]:
     """The events in `lines`, which come without their ends. An event ends with an empty line; one that has no data is skipped."""
     event_id, kind = "", MESSAGE
     data: list[bytes] = []
+    size = 0
     for line in lines:
         field, _, value = line.partition(b":")
         value = value.removeprefix(b" ")
         if field == b"data":
-            if sum(map(len, data)) <= MAX_RECORD_BYTES:
+            if size <= MAX_RECORD_BYTES:
                 data.append(value)
+                size += len(value) + 1
         elif field == b"id" and b"\0" not in value:
             # As requests encodes a header: any bytes are sent back as they came.
             event_id = value.decode("latin-1")
@@ -61,7 +63,7 @@ def messages(lines: Iterable[bytes]) -> Iterator[ServerSentEvent]:
         elif not line:
             if data:
                 yield ServerSentEvent(event_id, b"\n".join(data), kind)
-            data, kind = [], MESSAGE
+            data, size, kind = [], 0, MESSAGE
 
 
 def _without_mark(chunks: Iterator[bytes]) -> Iterator[bytes]:

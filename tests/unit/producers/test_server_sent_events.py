@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from producers.wikimedia import server_sent_events
 from producers.wikimedia.server_sent_events import ServerSentEvent, lines, messages
 
 MARK = "\ufeff"
@@ -46,6 +47,13 @@ def test_an_event_comes_before_the_next_read_also_if_its_line_ends_in_cr():
 )
 def test_the_rules_of_the_standard(text, events):
     assert parsed(text) == events
+
+
+def test_an_event_of_many_lines_is_cut_off_also_if_they_are_empty(monkeypatch):
+    """Only their bytes were counted, all of them again at each line: 100 kB took seconds, and an event without end would fill the memory."""
+    monkeypatch.setattr(server_sent_events, "MAX_RECORD_BYTES", 100)
+    first, second = messages([*[b"data:"] * 1000, b"", b"data: a", b""])
+    assert (len(first.text), second.text) == (100, b"a")
 
 
 def expected(text):
