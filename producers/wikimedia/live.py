@@ -182,7 +182,7 @@ def retry_after_seconds(response: httpx2.Response) -> float:
     text = response.headers.get("Retry-After", "")
     try:
         seconds = float(text) if text.isdecimal() else (parsedate_to_datetime(text) - datetime.now(UTC)).total_seconds()
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):
         return 0
     return min(max(seconds, 0), _MAX_RETRY_AFTER_SECONDS)
 

@@ -117,6 +117,7 @@ def test_retry_after_is_kept():
         ("1000000000", 3600, 3600),
         ("-1", 0, 0),
         ("soon", 0, 0),
+        ("Mon, 01 Jan 99999999999999999999 00:00:00 GMT", 0, 0),
         (timedelta(minutes=30), 1, 1800),
         (timedelta(minutes=-30), 0, 0),
     ],
