@@ -15,7 +15,8 @@ class StreamgaugeError(Exception):
     exit_code = 2
 
     def __init__(self, message: str) -> None:
-        super().__init__(without_credentials(message))
+        # The name of a file may hold bytes that are not UTF-8: such a message could be sent nowhere.
+        super().__init__(without_credentials(message).encode(errors="replace").decode())
 
 
 class Unavailable(StreamgaugeError):  # noqa: N818 - it names the state, which may pass

@@ -2,11 +2,13 @@
 
 import gzip
 import json
+import os
 
 import pytest
 from messages import refused
 
 from contract.checkpoints.contents import FILES, Checkpoint
+from infrastructure.errors import StreamgaugeError
 from infrastructure.settings import Settings
 from pipeline.sources.documents import MAX_DOCUMENT_BYTES, Line, lines_of
 from pipeline.sources.files import Files, path_of
@@ -91,6 +93,15 @@ def test_a_link_to_a_folder_that_spark_would_list_is_refused(tmp_path, monkeypat
     link_path.symlink_to(elsewhere)
     with refused(f"{link_path} is a link to a folder", "put that folder in its place", "STREAMGAUGE_NEST_SOURCE"):
         source.partitions(Settings())
+
+
+def test_a_link_whose_name_is_not_utf_8_is_refused_with_a_message_that_can_be_sent(tmp_path, monkeypatch):
+    """No alert on it could be made, and that error ended all other queries."""
+    monkeypatch.setattr("pipeline.sources.files.source_partitions", lambda *_: [])
+    (tmp_path / os.fsdecode(b"caf\xe9")).symlink_to(tmp_path)
+    with pytest.raises(StreamgaugeError) as refusal:
+        Files.of(f"files:{tmp_path}").partitions(Settings())
+    assert str(refusal.value).encode().startswith(bytes(tmp_path / "caf? is a link"))
 
 
 @pytest.mark.parametrize("uri", ["file:/a b/c%20.json", "file:///a b/c%20.json"])
