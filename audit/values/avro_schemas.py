@@ -45,7 +45,7 @@ def _problems(schema: Schema, reader_schema: Schema | None, others: tuple[str, .
     for kind in (kind for kind in branches_of(schema) if isinstance(kind, dict)):
         if kind.get("logicalType") == "decimal" and kind["type"] in {"bytes", "fixed"} and kind.get("precision", 0) > _MOST_DIGITS:
             yield f"it has a decimal of {kind['precision']} digits; at most {_MOST_DIGITS} can be kept"
-        if _is(reader_schema, "long") and kind["type"] in _NUMBERS and kind.get("logicalType") in _LOGICAL:
+        if _is(reader_schema, "long") and kind["type"] in _NUMBERS and str(kind.get("logicalType")) in _LOGICAL:
             yield f"a number of the project's is a {kind['logicalType']} in it"
         if not is_record(kind):
             yield from (problem for part in parts_of(kind) for problem in _problems(part, None))
@@ -120,7 +120,7 @@ def _as_read(schema: Schema, reader_schema: Schema | None, enclosing: Mapping[st
         return {"type": "string" if old["type"] == "bytes" else old["type"]}
     if old.get("logicalType") == "decimal" and old.get("precision"):
         return {**new, "logicalType": "exact-decimal", "digits": old["precision"], "places": old.get("scale", 0)}
-    return {**new, "logicalType": "exact-millis"} if old.get("logicalType") in _MILLIS else new
+    return {**new, "logicalType": "exact-millis"} if str(old.get("logicalType")) in _MILLIS else new
 
 
 def _decimal(value: bytes, schema: Schema, _: Schema) -> Decimal:

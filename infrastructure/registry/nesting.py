@@ -12,33 +12,40 @@ Schema = Any
 
 PRIMITIVE = {"null", "boolean", "int", "long", "float", "double", "bytes", "string"}
 MOST_LEVELS = 500
-MOST_TYPES = 10_000
+MOST_TYPES, MOST_TYPE_LEVELS = 10_000, 50
+"""The limits of a schema: types, if each is counted wherever it is used, as twenty short definitions can stand for a million; and types within types,
+as Spark plans nested columns by recursion."""
 
 
 class SchemaTooLarge(ValueError):  # noqa: N818 - it names what is wrong
-    """A schema that has more than MOST_TYPES types, if each is counted wherever it is used: twenty short definitions can stand for a million."""
-
-    def __init__(self) -> None:
-        super().__init__(f"it has more than {MOST_TYPES:,} types, each counted wherever it is used")
+    """A schema that is larger than readers can take, or of values that are. The message says in which way."""
 
 
 def expanded(schema: Schema) -> Schema:
     """The schema with types in place of their names, except within themselves. Raises SchemaTooLarge, and what fastavro does for one that is not valid."""
     named: dict[str, Schema] = {}
     if len([*islice(_types(parse_schema(schema, named), named, frozenset()), MOST_TYPES + 1)]) > MOST_TYPES:
-        raise SchemaTooLarge
-    return expand_schema(schema)
+        msg = f"it has more than {MOST_TYPES:,} types, each counted wherever it is used"
+        raise SchemaTooLarge(msg)
+    result = expand_schema(schema)
+    if any(kind["type"] == "array" and _is_without_bytes(kind["items"]) for kind in _complex(result)):
+        msg = "it has an array of what takes no bytes, such as nulls, so that a short value may have more of them than can be counted"
+        raise SchemaTooLarge(msg)
+    return result
 
 
-def _types(schema: Schema, named: Mapping[str, Schema], enclosing: frozenset[str]) -> Iterator[Schema]:
+def _types(schema: Schema, named: Mapping[str, Schema], enclosing: frozenset[str], level: int = 1) -> Iterator[Schema]:
     """The types in a schema, each wherever it is used. enclosing: the names of those around it."""
+    if level > MOST_TYPE_LEVELS:
+        msg = f"it has types within types more than {MOST_TYPE_LEVELS} levels deep"
+        raise SchemaTooLarge(msg)
     for branch in branches_of(schema):
         yield branch
         name = branch if isinstance(branch, str) else branch.get("name")
         definition = named.get(name, branch)
         if name not in enclosing and isinstance(definition, dict):
             for part in parts_of(definition):
-                yield from _types(part, named, enclosing | {name} if name else enclosing)
+                yield from _types(part, named, enclosing | {name} if name else enclosing, level + 1)
 
 
 def most_bytes(text: str) -> int | None:
@@ -48,17 +55,24 @@ def most_bytes(text: str) -> int | None:
     """
     schema = expanded(json.loads(text))
     references = _references(schema)
-    least = [_least_bytes(record) for record in _records(schema) if record["name"] in references]
+    least = [_least_bytes(record) for record in filter(is_record, _complex(schema)) if record["name"] in references]
     return MOST_LEVELS * min(least) if least else None
 
 
-def _records(schema: Schema) -> Iterator[Schema]:
+def _complex(schema: Schema) -> Iterator[Schema]:
+    """The types in an expanded schema that are more than a name."""
     for branch in branches_of(schema):
         if isinstance(branch, dict):
-            if is_record(branch):
-                yield branch
+            yield branch
             for inner in parts_of(branch):
-                yield from _records(inner)
+                yield from _complex(inner)
+
+
+def _is_without_bytes(schema: Schema) -> bool:
+    if not isinstance(schema, dict):
+        return bool(schema == "null")
+    has_no_fields = "fields" in schema and all(_is_without_bytes(field["type"]) for field in schema["fields"])
+    return has_no_fields or schema["type"] == "null" or (schema["type"] == "fixed" and schema["size"] == 0)
 
 
 def _references(schema: Schema) -> set[str]:

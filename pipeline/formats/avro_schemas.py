@@ -15,7 +15,7 @@ _WIDER = ("int", "long", "float", "double")
 """In Avro, each type can read values written as an earlier one."""
 _TIMES = {f"{local}timestamp-{unit}" for local in ("", "local-") for unit in ("millis", "micros", "nanos")}
 _LOGICAL = {"date", "time-millis", "time-micros", "decimal", "duration", *_TIMES}
-"""The logical types of numbers and bytes. Avro ignores others."""
+"""The logical types of numbers and bytes. Avro ignores others, also those that are no text."""
 _NEW = {"time-millis", "time-micros", *(f"{local}timestamp-nanos" for local in ("", "local-"))}
 """Logical types for which Spark has a type since 4.2, and Delta none: such a field is a number, as before."""
 _LEFT_OUT = {"avro.java.string", "aliases"}
@@ -49,7 +49,7 @@ def without_new_types(schema: Schema) -> Schema:
         return [without_new_types(part) for part in schema]
     if not isinstance(schema, dict):
         return schema
-    return {name: without_new_types(part) for name, part in schema.items() if name != "logicalType" or part not in _NEW}
+    return {name: without_new_types(part) for name, part in schema.items() if name != "logicalType" or str(part) not in _NEW}
 
 
 def with_marker(schema: str, name: str) -> str:
@@ -130,7 +130,7 @@ def _meanings(schema: Schema) -> set[tuple[Any, ...]]:
     kinds = [branch if isinstance(branch, dict) else {"type": branch} for branch in branches_of(schema)]
     return {
         (kind["logicalType"], *(kind[name] for name in ("precision", "scale") if name in kind))
-        if kind.get("logicalType") in _LOGICAL
+        if str(kind.get("logicalType")) in _LOGICAL
         else ()
         for kind in kinds
         if kind["type"] in (*_WIDER, "bytes", "fixed")

@@ -6,7 +6,7 @@ import json
 import fastavro
 import pytest
 
-from infrastructure.registry.nesting import MOST_LEVELS, SchemaTooLarge, most_bytes
+from infrastructure.registry.nesting import MOST_LEVELS, MOST_TYPE_LEVELS, SchemaTooLarge, most_bytes
 from pipeline.formats.avro_schemas import UnusableSchemaError, reader_schema, with_marker
 
 
@@ -110,6 +110,18 @@ def each_in_all_others(number):
     return json.dumps(kind(0))
 
 
+def nested(levels):
+    """A record of arrays in arrays ... of an int: as many levels of types, each within another."""
+    kind = "int"
+    for _ in range(levels - 2):
+        kind = {"type": "array", "items": kind}
+    return record(("x", kind))
+
+
+def array_of(kind):
+    return record(("id", "long"), ("x", {"type": "map", "values": {"type": "array", "items": kind}}))
+
+
 @pytest.mark.parametrize(
     ("other", "why"),
     [
@@ -128,11 +140,23 @@ def each_in_all_others(number):
         (record(("id", ["null", {"type": "long", "logicalType": "timestamp-millis"}])), "field id is timestamp-millis; expected none"),
         (doubled(30), "more than 10,000 types, each counted wherever it is used"),
         (each_in_all_others(12), "more than 10,000 types, each counted wherever it is used"),
+        (nested(MOST_TYPE_LEVELS + 1), "types within types more than 50 levels deep"),
+        (array_of("null"), "an array of what takes no bytes"),
+        (array_of({"type": "null"}), "an array of what takes no bytes"),
+        (array_of({"type": "fixed", "name": "F", "size": 0}), "an array of what takes no bytes"),
+        (array_of(json.loads(record(("a", "null"), ("b", json.loads(record(name="X"))), name="Y"))), "an array of what takes no bytes"),
     ],
 )
 def test_a_version_that_cannot_be_read_beside_the_project_s_schema_is_refused_with_the_reason(other, why):
     with pytest.raises(UnusableSchemaError, match=why):
         reader_schema([other], OWN)
+
+
+@pytest.mark.parametrize(
+    "other", [nested(MOST_TYPE_LEVELS), array_of(["null"]), array_of("R"), array_of({"type": "array", "items": "int"})]
+)
+def test_a_version_at_the_limits_is_read(other):
+    assert reader_schema([other], OWN)
 
 
 def test_two_versions_that_mean_different_times_by_a_field_are_not_read_alike():
@@ -142,8 +166,9 @@ def test_two_versions_that_mean_different_times_by_a_field_are_not_read_alike():
 
 
 def test_a_logical_type_that_avro_does_not_have_changes_nothing():
-    other = record(("id", {"type": "long", "logicalType": "odd"}))
-    assert read({"id": 1}, other, reader_schema([other], OWN))["id"] == 1
+    for odd in ("odd", ["date"], {"date": 1}):
+        other = record(("id", {"type": "long", "logicalType": odd}))
+        assert read({"id": 1}, other, reader_schema([other], OWN))["id"] == 1
 
 
 def test_a_field_that_contains_its_own_type_or_only_null_is_left_out():
