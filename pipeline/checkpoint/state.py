@@ -23,7 +23,7 @@ from infrastructure.settings import Settings
 from infrastructure.storage.paths import names_in
 from infrastructure.storage.removal import bytes_on_disk
 from pipeline.spark.errors import spark_errors
-from pipeline.spark.session import REAL_TIME_CONFIG
+from pipeline.spark.session import MOST_ROWS, REAL_TIME_CONFIG
 
 MAX_FULLEST = 3
 _SOURCE_COLUMNS = {"key", "partition_id", "batch_id", "change_type"}
@@ -169,7 +169,7 @@ def _matching(rows: DataFrame, keys: Sequence[str]) -> DataFrame:
 def _collected(rows: DataFrame, limit: int) -> list[list[Any]]:
     """At most `limit` rows, in order of their columns."""
     order = [name for name in rows.columns if name != "value"]  # a value may hold a map, which has no order
-    collected = rows.withColumn("row", F.to_json(F.struct("*"), _JSON)).orderBy(*order, "row").limit(limit).collect()
+    collected = rows.withColumn("row", F.to_json(F.struct("*"), _JSON)).orderBy(*order, "row").limit(min(limit, MOST_ROWS)).collect()
     return [list(orjson.loads(row["row"]).values()) for row in collected]
 
 

@@ -16,13 +16,14 @@ from pipeline.lake.read_only import WITHOUT_SUBSTITUTION_AND_PATHS, check_plan, 
 from pipeline.lake.tables import Table
 from pipeline.lake.versions import history, is_history, with_versions
 from pipeline.spark.errors import SparkFailure, first_line, spark_errors
-from pipeline.spark.session import session_config
+from pipeline.spark.session import MOST_ROWS, session_config
 
 _AS_THEY_ARE = (T.BooleanType, T.NumericType, T.BinaryType)
 
 
 def answer(spark: SparkSession, sql: str, tables: Sequence[Table], limit: int) -> Rows:
     """The first `limit` rows of the query `sql` over `tables`, with values as `presentable`. Raises StreamgaugeError as `query_result`."""
+    limit = min(limit, MOST_ROWS - 1)
     with query_result(spark, sql, tables) as result:
         columns, numbered = result.columns, result.toDF(*(f"c{number}" for number in range(len(result.columns))))
         shown = [presentable(F.col(field.name), field.dataType).alias(field.name) for field in numbered.schema]

@@ -63,6 +63,8 @@ REAL_TIME_CONFIG = _ROCKSDB | {
 }
 """The settings of queries in Spark's real-time mode."""
 
+MOST_ROWS = 2**31 - 1
+"""The largest limit of rows that Spark takes."""
 _REAL_TIME_SLOTS = 128
 
 _DELTA = {
