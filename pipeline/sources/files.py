@@ -32,6 +32,8 @@ _LIKE_A_PATTERN = re.compile(r"[\\?\[\]{}]")
 """Spark takes a path for a pattern, and finds nothing in a folder such as cameras[1], without these escaped. Of patterns, users have *."""
 _FOR_GLOB = re.compile(r"[?\[]")
 """The same for Python's glob."""
+_STARS = re.compile(r"[*]+")
+"""To Spark, ** means no more than *. Python's glob refuses it beside other characters."""
 _A_PATTERN = re.compile(r"[^/]*[*].*", re.DOTALL)
 _VARIABLE = "STREAMGAUGE_NEST_SOURCE"
 _BATCH_BYTES = 4 * 1024 * 1024
@@ -116,7 +118,7 @@ class Files:
 
 def _refuse_links(pattern: str) -> None:
     """Raises StreamgaugeError for a link to a folder: Spark's listing of it never ends."""
-    for top in Path("/").glob(_FOR_GLOB.sub(r"[\g<0>]", pattern.lstrip("/"))):
+    for top in Path("/").glob(_STARS.sub("*", _FOR_GLOB.sub(r"[\g<0>]", pattern.lstrip("/")))):
         links = [top] if top.is_symlink() and top.is_dir() else []
         for folder, names, _ in os.walk(top):
             names[:] = [name for name in names if not name.startswith((".", "_"))]  # Spark ignores these

@@ -77,7 +77,7 @@ def test_a_folder_that_is_a_link_is_the_folder_it_links_to(tmp_path):
     assert Files.of(f"files:{tmp_path}/link").folder == str(tmp_path.resolve() / "landing")
 
 
-@pytest.mark.parametrize("link", ["landing/2026/link", "landing [1]/link", "other*/link", "other*"])
+@pytest.mark.parametrize("link", ["landing/2026/link", "landing [1]/link", "other*/link", "other*", "other**/link"])
 def test_a_link_to_a_folder_that_spark_would_list_is_refused(tmp_path, monkeypatch, link):
     """Spark's listing of it ended each query for good. A link to a file, a hidden one and one beside the folder are no harm."""
     monkeypatch.setattr("pipeline.sources.files.source_partitions", lambda *_: [])
