@@ -32,22 +32,25 @@ def lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
 
     Bytes after the last end come last. A line of more than MAX_RECORD_BYTES is cut off somewhere after them.
     """
-    rest, ends_with_cr = b"", False
+    rest, ends_with_cr = bytearray(), False
     for chunk in _without_mark(iter(chunks)):
         data = chunk.removeprefix(b"\n") if ends_with_cr else chunk
         ends_with_cr = chunk.endswith(b"\r")
-        *complete, rest = (rest + data).replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
-        yield from complete
-        rest = rest[:_LINE_BYTES]
+        *complete, last = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
+        for line in complete:
+            yield bytes(rest) + line
+            rest.clear()
+        rest += last
+        del rest[_LINE_BYTES:]
     if rest:
-        yield rest
+        yield bytes(rest)
 
 
 def messages(lines: Iterable[bytes]) -> Iterator[ServerSentEvent]:
     """The events in `lines`, which come without their ends. An event ends with an empty line; one that has no data is skipped."""
     event_id, kind = "", MESSAGE
     data: list[bytes] = []
-    size = 0
+    size = -1  # of the text, with a line break between two lines
     for line in lines:
         field, _, value = line.partition(b":")
         value = value.removeprefix(b" ")
@@ -63,7 +66,7 @@ def messages(lines: Iterable[bytes]) -> Iterator[ServerSentEvent]:
         elif not line:
             if data:
                 yield ServerSentEvent(event_id, b"\n".join(data), kind)
-            data, size, kind = [], 0, MESSAGE
+            data, size, kind = [], -1, MESSAGE
 
 
 def _without_mark(chunks: Iterator[bytes]) -> Iterator[bytes]:

@@ -52,8 +52,13 @@ def test_the_rules_of_the_standard(text, events):
 def test_an_event_of_many_lines_is_cut_off_also_if_they_are_empty(monkeypatch):
     """Only their bytes were counted, all of them again at each line: 100 kB took seconds, and an event without end would fill the memory."""
     monkeypatch.setattr(server_sent_events, "MAX_RECORD_BYTES", 100)
-    first, second = messages([*[b"data:"] * 1000, b"", b"data: a", b""])
-    assert (len(first.text), second.text) == (100, b"a")
+    first, whole, cut = messages([*[b"data:"] * 1000, b"", b"data:" + b"x" * 100, b"", b"data:" + b"x" * 100, b"data:", b"data:", b""])
+    assert [len(event.text) for event in (first, whole, cut)] == [101, 100, 101], "what is cut off is longer than a record"
+
+
+def test_a_long_line_may_come_in_many_small_reads():
+    """At each read, all of the line was searched again: 300 kB took seconds."""
+    assert list(lines([b"x" * 16] * 50_000)) == [b"x" * 800_000]
 
 
 def expected(text):
