@@ -3,7 +3,6 @@
 `ResultTable` applies records, `TableReader` feeds it from Kafka, `read_to_end` does both once.
 """
 
-import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -104,7 +103,7 @@ class TableReader:
         self._assigned: set[int] = set()
         self._topic_id: str | None = None
         self._lost: KafkaError | None = None
-        self._checked_at = -math.inf  # the first check learns the topic's id
+        self._checked_at = time.monotonic()
         self._consumer = kafka.consumer(
             {
                 "enable.partition.eof": True,

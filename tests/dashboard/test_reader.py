@@ -118,7 +118,7 @@ def test_a_topic_that_was_created_anew_and_has_more_records_than_before_is_notic
     topic.count("94107", 1)
     with TableReader(topic.kafka, topic.name).opened() as reader:
         reader.read_to_end()
-        reader.check_when_due()  # the first one is, always
+        reader.check()
         admin = AdminClient({"bootstrap.servers": topic.bootstrap_servers})
         admin.delete_topics([topic.name])[topic.name].result()
         until(lambda: admin.list_topics(timeout=RETRY_SECONDS).topics, lambda topics: topic.name not in topics, "the topic was to be gone")
