@@ -12,7 +12,7 @@ from nbclient import NotebookClient
 from running import environment, eventually, one_line_error, settings_on_free_ports, streamgauge
 from served import served
 
-from streamgauge.platform.processes import PidFile, stop_process
+from streamgauge.platform.processes import PidFile, has_ended, stop_process
 from streamgauge.workshop.labs import lab_of
 from workshop import notebooks
 
@@ -190,7 +190,7 @@ def test_a_change_of_the_project_starts_another_process(workshop, settings):
     os.utime(settings.home / "workshop" / "grader", (0, 0))  # as if everything had changed since
     workshop("start", 1)
     assert grader(settings) != first
-    assert not first.is_running()
+    assert has_ended(first, 0)
 
 
 def test_an_exercise_that_ends_python_is_told_apart(workshop):
