@@ -3,7 +3,9 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
+from urllib.parse import unquote, urlsplit
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812
@@ -13,7 +15,7 @@ from infrastructure.lake_environment import HAS_DELTA, NeedsDelta
 from infrastructure.settings import Settings
 from infrastructure.storage.paths import StoragePath, folders_in
 from pipeline.sinks.sink import name_in_sql
-from pipeline.spark.errors import spark_errors
+from pipeline.spark.errors import SparkFailure, spark_errors
 
 TableFormat = Literal["delta", "parquet"]
 _MARKS: dict[str, TableFormat] = {"_delta_log": "delta", "_spark_metadata": "parquet"}
@@ -48,7 +50,7 @@ class LakeTable(Table):
     format: TableFormat
 
     def rows(self, spark: SparkSession) -> DataFrame:
-        """The current rows. Columns that older Parquet files lack are null.
+        """The current rows. Columns that older Parquet files lack are null, and their numbers as wide as in the newest file.
 
         Raises StreamgaugeError when the table cannot be read, also because nothing was written to it yet.
         """
@@ -57,7 +59,19 @@ class LakeTable(Table):
                 if not HAS_DELTA:
                     raise NeedsDelta("table " + self.name)
                 return spark.read.format("delta").load(str(self.path))
-            return spark.read.option("mergeSchema", "true").parquet(str(self.path))
+            try:
+                return spark.read.option("mergeSchema", "true").parquet(str(self.path))
+            except SparkFailure as error:
+                if "CANNOT_MERGE_SCHEMAS" not in str(error) or not isinstance(self.path, Path):
+                    raise
+                return spark.read.schema(_newest_schema(self.path, spark)).parquet(str(self.path))
+
+
+def _newest_schema(folder: Path, spark: SparkSession) -> T.StructType:
+    """That of the newest Parquet file: a query reads by all schemas that it knows, so it has all columns, and the widest numbers."""
+    files = (Path(unquote(urlsplit(uri).path)) for uri in spark.read.parquet(str(folder)).inputFiles())
+    newest = max(files, key=lambda file: file.stat().st_mtime_ns)
+    return spark.read.option("basePath", str(folder)).parquet(str(newest)).schema
 
 
 def tables(settings: Settings) -> list[LakeTable]:

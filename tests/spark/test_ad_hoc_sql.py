@@ -25,13 +25,18 @@ def settings(spark, tmp_path_factory):
     chosen = Settings(home=tmp_path_factory.mktemp("home"))
     rows = spark.createDataFrame([(number, AT, Decimal("1.10")) for number in range(5)], "id long, at timestamp, fare decimal(12,2)")
     write_table(rows, chosen.lake / "trips")
-    for batch, columns in enumerate(["id long", "id long, more string"]):
-        source, archive = chosen.home / "source", chosen.lake / "nest" / "cameras"
+    archive(spark, chosen.home, ["id long", "id long, more string"])
+    return chosen
+
+
+def archive(spark, home, batches):
+    """Writes archive `nest_cameras` with a file for each batch, of those columns."""
+    for batch, columns in enumerate(batches):
+        source, folder = home / "source", Settings(home=home).lake / "nest" / "cameras"
         spark.createDataFrame([(batch, "x")], "id long, more string").write.mode("append").json(str(source))
         stream = spark.readStream.schema(columns).json(str(source)).selectExpr("*", "'2026-01-01' as date")
-        writer = stream.writeStream.format("parquet").option("path", str(archive)).partitionBy("date")
-        writer.option("checkpointLocation", str(chosen.home / "checkpoint")).trigger(availableNow=True).start().awaitTermination()
-    return chosen
+        writer = stream.writeStream.format("parquet").option("path", str(folder)).partitionBy("date")
+        writer.option("checkpointLocation", str(home / "checkpoint")).trigger(availableNow=True).start().awaitTermination()
 
 
 @pytest.fixture
@@ -52,6 +57,17 @@ def test_rows_in_their_types(ask):
 def test_both_tables_in_one_query_and_columns_that_older_files_lack(ask):
     found = ask("with c as (select * from nest_cameras) select c.id, c.more, date, fare from c join TRIPS using (id) order by id")
     assert [[number, more, str(date)] for number, more, date, _ in found.rows] == [[0, None, "2026-01-01"], [1, "x", "2026-01-01"]]
+
+
+def test_numbers_that_have_become_wider_in_newer_files(spark, tmp_path):
+    home = tmp_path / "a home"
+    archive(spark, home, ["id int", "id long, more string", "id long, more string"])
+    found = answer(spark, "select id, more, date from nest_cameras order by id", tables(Settings(home=home)), 10)
+    assert [[number, more, str(date)] for number, more, date in found.rows] == [
+        [0, None, "2026-01-01"],
+        [1, "x", "2026-01-01"],
+        [2, "x", "2026-01-01"],
+    ]
 
 
 def test_the_limit_says_that_there_is_more(ask):
