@@ -52,11 +52,11 @@ def test_each_fault_has_a_button(page):
 def test_a_fault_is_shown_with_its_signs_until_it_is_undone(page, settings, producer):
     eventually(lambda: FAULTS["frozen-producer"].action.find(settings), "the producer to start")
     text = press(page, "/break/frozen-producer").text
-    assert producer.status() == psutil.STATUS_STOPPED
+    eventually(lambda: producer.status() == psutil.STATUS_STOPPED, "the producer to stand still")
     assert absent(text, "Broken: frozen-producer", "goes stale", "Undo frozen-producer") == []
     assert text.partition("</style>")[2].count("disabled") == len(FAULTS)
     assert absent(press(page, "/undo").text, "It is undone", "Nothing is broken") == []
-    assert producer.status() != psutil.STATUS_STOPPED
+    eventually(lambda: producer.status() != psutil.STATUS_STOPPED, "the producer to go on")
 
 
 @pytest.mark.parametrize(
