@@ -26,6 +26,12 @@ class Unavailable(StreamgaugeError):  # noqa: N818 - it names the state, which m
     exit_code = 3
 
 
+def raise_all(problems: Iterable[StreamgaugeError]) -> None:
+    """Raises one StreamgaugeError with the messages of all problems, if there are any."""
+    if messages := dict.fromkeys(map(str, problems)):
+        raise StreamgaugeError("; ".join(messages))
+
+
 def check_names(kind: str, names: Iterable[object], existing: Collection[object]) -> None:
     """Raises StreamgaugeError if one of `names` is not in `existing`. kind: what they name, such as "table"."""
     if unknown := [name for name in names if name not in existing]:

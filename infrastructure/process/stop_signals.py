@@ -22,9 +22,9 @@ class Stopped(StreamgaugeError):  # noqa: N818 - it names what happened
 
 
 class StopRequest:
-    """As an Event that calls `wake` when it is set. A signal handler may set it, so `wake` must not block. number: of the signal, if one came.
+    """An event that calls `wake` when it is set. A signal handler may set it, so `wake` must not block. number: of the signal, if one came.
 
-    It has no lock, as an Event has: a handler that interrupts the thread that holds it would wait forever.
+    Unlike threading.Event, it has no lock: a handler that interrupts the thread which holds that lock would wait forever.
     """
 
     wake: Callable[[], None] = staticmethod(lambda: None)

@@ -13,12 +13,12 @@ Schema = Any
 PRIMITIVE = {"null", "boolean", "int", "long", "float", "double", "bytes", "string"}
 MOST_LEVELS = 500
 MOST_TYPES, MOST_TYPE_LEVELS = 10_000, 50
-"""The limits of a schema: types, if each is counted wherever it is used, as twenty short definitions can stand for a million; and types within types,
-as Spark plans nested columns by recursion."""
+"""The largest schema. Each type counts wherever it is used, because twenty short definitions can stand for a million types. Types may nest
+so deep, because Spark plans nested columns by recursion."""
 
 
 class SchemaTooLarge(ValueError):  # noqa: N818 - it names what is wrong
-    """A schema that is larger than readers can take, or of values that are. The message says in which way."""
+    """A schema that is too large for a reader, or that allows values that are. The message says why."""
 
 
 def expanded(schema: Schema) -> Schema:
@@ -29,7 +29,7 @@ def expanded(schema: Schema) -> Schema:
         raise SchemaTooLarge(msg)
     result = expand_schema(schema)
     if any(kind["type"] == "array" and _is_without_bytes(kind["items"]) for kind in _complex(result)):
-        msg = "it has an array of what takes no bytes, such as nulls, so that a short value may have more of them than can be counted"
+        msg = "it has an array whose items take no bytes, such as nulls, so that a short value may have more items than a reader can count"
         raise SchemaTooLarge(msg)
     return result
 
@@ -37,7 +37,7 @@ def expanded(schema: Schema) -> Schema:
 def _types(schema: Schema, named: Mapping[str, Schema], enclosing: frozenset[str], level: int = 1) -> Iterator[Schema]:
     """The types in a schema, each wherever it is used. enclosing: the names of those around it."""
     if level > MOST_TYPE_LEVELS:
-        msg = f"it has types within types more than {MOST_TYPE_LEVELS} levels deep"
+        msg = f"its types are nested more than {MOST_TYPE_LEVELS} levels deep"
         raise SchemaTooLarge(msg)
     for branch in branches_of(schema):
         yield branch

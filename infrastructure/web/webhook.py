@@ -55,7 +55,7 @@ class Webhook:
         try:
             answer = self._web.post(self._url, content=body)
             if any(before.status_code == HTTPStatus.MOVED_PERMANENTLY for before in answer.history):
-                msg = "HTTP 301: it has moved, and the alert does not follow; correct the address"  # by RFC 9110, the next request is a GET
+                msg = "HTTP 301: the webhook has moved; correct the address"  # by RFC 9110, the next request is a GET
                 raise NotTaken(msg, may_pass=False)
             answer.raise_for_status()
         except httpx2.HTTPError as error:

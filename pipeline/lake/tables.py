@@ -50,7 +50,7 @@ class LakeTable(Table):
     format: TableFormat
 
     def rows(self, spark: SparkSession) -> DataFrame:
-        """The current rows. Columns that older Parquet files lack are null, and their numbers as wide as in the newest file.
+        """The current rows. Columns that older Parquet files lack are null. Their numbers get the types of the newest file.
 
         Raises StreamgaugeError when the table cannot be read, also because nothing was written to it yet.
         """
@@ -68,7 +68,7 @@ class LakeTable(Table):
 
 
 def _newest_schema(folder: Path, spark: SparkSession) -> T.StructType:
-    """That of the newest Parquet file: a query reads by all schemas that it knows, so it has all columns, and the widest numbers."""
+    """The schema of the newest Parquet file. A query applies all schemas that it knows, so this file has every column and the widest types."""
     files = (Path(unquote(urlsplit(uri).path)) for uri in spark.read.parquet(str(folder)).inputFiles())
     newest = max(files, key=lambda file: file.stat().st_mtime_ns)
     return spark.read.option("basePath", str(folder)).parquet(str(newest)).schema

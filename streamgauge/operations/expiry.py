@@ -19,7 +19,7 @@ from contract.domains import TOPICS
 from contract.topics import Topic
 from contract.windows import utc, window_of
 from infrastructure import durations
-from infrastructure.errors import StreamgaugeError
+from infrastructure.errors import StreamgaugeError, raise_all
 from infrastructure.kafka.errors import KafkaUnavailable
 from infrastructure.kafka.result_table import read_keys
 from infrastructure.kafka.writing import write_rows
@@ -83,8 +83,7 @@ def expire(settings: Settings, *, dry_run: bool) -> Iterator[Expiry]:
             problems.append(error)
         else:
             yield expiry
-    if problems:
-        raise problems[0]
+    raise_all(problems)
 
 
 def expiry_of(topic: str, keys: list[bytes], retention: float) -> Expiry:

@@ -15,7 +15,7 @@ from pyarrow import parquet
 from contract.domains import TOPICS, plain_name
 from contract.topic_values import value_decoder
 from contract.topics import Topic
-from infrastructure.errors import StreamgaugeError, check_names
+from infrastructure.errors import StreamgaugeError, check_names, raise_all
 from infrastructure.kafka.errors import KafkaUnavailable
 from infrastructure.kafka.result_table import read_to_end
 from infrastructure.rows import Fields, Row, decoder
@@ -67,8 +67,7 @@ def export(settings: Settings, names: Sequence[str], warn: Callable[[str], None]
             write_whole(path, content)
         for path in old:
             remove(path)
-    if problems:
-        raise problems[0]
+    raise_all(problems)
 
 
 def _by_day(topic: Topic, rows: Sequence[Row]) -> dict[str, list[Row]]:

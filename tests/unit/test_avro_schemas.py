@@ -140,11 +140,11 @@ def array_of(kind):
         (record(("id", ["null", {"type": "long", "logicalType": "timestamp-millis"}])), "field id is timestamp-millis; expected none"),
         (doubled(30), "more than 10,000 types, each counted wherever it is used"),
         (each_in_all_others(12), "more than 10,000 types, each counted wherever it is used"),
-        (nested(MOST_TYPE_LEVELS + 1), "types within types more than 50 levels deep"),
-        (array_of("null"), "an array of what takes no bytes"),
-        (array_of({"type": "null"}), "an array of what takes no bytes"),
-        (array_of({"type": "fixed", "name": "F", "size": 0}), "an array of what takes no bytes"),
-        (array_of(json.loads(record(("a", "null"), ("b", json.loads(record(name="X"))), name="Y"))), "an array of what takes no bytes"),
+        (nested(MOST_TYPE_LEVELS + 1), "types are nested more than 50 levels deep"),
+        (array_of("null"), "an array whose items take no bytes"),
+        (array_of({"type": "null"}), "an array whose items take no bytes"),
+        (array_of({"type": "fixed", "name": "F", "size": 0}), "an array whose items take no bytes"),
+        (array_of(json.loads(record(("a", "null"), ("b", json.loads(record(name="X"))), name="Y"))), "an array whose items take no bytes"),
     ],
 )
 def test_a_version_that_cannot_be_read_beside_the_project_s_schema_is_refused_with_the_reason(other, why):

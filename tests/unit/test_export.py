@@ -26,6 +26,8 @@ def test_a_table_without_windows_whose_last_row_was_deleted_has_a_file_without_r
 def test_a_table_that_cannot_be_read_keeps_no_other_from_being_written(tmp_path):
     kafka = MockKafka(tmp_path, [TOPIC])
     kafka.write(TOPIC, orjson.dumps(example(TOPIC)), key=orjson.dumps({"device_id": example(TOPIC)["device_id"]}))
-    done = streamgauge("export", "nest-camera-stats", TOPIC, settings=kafka.settings)
+    done = streamgauge("export", "nest-camera-stats", TOPIC, "nest-crowds", settings=kafka.settings)
     assert f"{TOPIC}: 1 rows, 1 file replaced, " in done.stdout
-    assert "has no topic nest-camera-stats" in one_line_error(done)
+    told = one_line_error(done)
+    assert "has no topic nest-camera-stats" in told
+    assert "has no topic nest-crowds" in told

@@ -55,7 +55,7 @@ def read(schema, row, written_by=None):
         (with_field("_Is_Read", "boolean"), {**ROW, "_Is_Read": True}, "several fields whose names are _is_read"),
         (with_types(timestamp={"type": "long", "logicalType": "timestamp-millis"}), ROW, "a number of the project's is a timestamp-millis in it"),
         (record(("a-b", "long")), {"a-b": 1}, "a-b is not a name"),
-        (with_field("x", {"type": "array", "items": "null"}), {**ROW, "x": [None]}, "an array of what takes no bytes"),
+        (with_field("x", {"type": "array", "items": "null"}), {**ROW, "x": [None]}, "an array whose items take no bytes"),
         ([OWN, record(("a", "long"))], ROW, "it is not a record"),
         (["null", OWN], ROW, "it is not a record"),
         ({"type": "map", "values": "string"}, {"type": "edit"}, "it is not a record"),
